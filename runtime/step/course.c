@@ -62,6 +62,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .wrong_bytes = seen->tenured_wrong_bytes,
         .guest_bytes = seen->guest_bytes,
         .turned_away_bytes = seen->turned_away_bytes,
+        .newcomer = seen->served && !lane->track->peak_before,
         .used_peak = ended->cost.used_peak,
         .live_peak = ended->cost.bytes_peak,
         .reserved_peak = ended->cost.reserved_peak,
@@ -363,8 +364,8 @@ static void fit(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
-/* The same plan with fewer guests. */
-static void dismiss(struct work *work) {
+/* The same plan with fewer guests, or more. */
+static void seat_anew(struct work *work) {
     take_present(work);
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);
@@ -401,8 +402,8 @@ static void make(struct work *work) {
         adopt(work);
     else if (work->verdict == LEARN_FIT)
         fit(work);
-    else if (work->verdict == LEARN_FEWER)
-        dismiss(work);
+    else if (work->verdict == LEARN_FEWER || work->verdict == LEARN_MORE)
+        seat_anew(work);
     else if (work->verdict == LEARN_REFINE)
         refine(work);
     else if (work->verdict == LEARN_COARSEN)

@@ -18,7 +18,8 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = LEARN_FIRST, .mean_ppm = LEARN_MILLION,
                                   .long_ppm = LEARN_MILLION, .patience = LEARN_IN_A_ROW,
-                                  .wait_next = LEARN_WAIT, .guests_most = UINT64_MAX};
+                                  .wait_next = LEARN_WAIT, .guests_most = UINT64_MAX,
+                                  .fewer = {.next = LEARN_WAIT}};
 }
 
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
@@ -131,6 +132,16 @@ static void count_in_a_row(uint32_t *count, bool again) {
 
 /* ---- what follows ---- */
 
+static void pause_begin(struct learn_pause *pause) {
+    pause->left = pause->next;
+    pause->next = pause->next < LEARN_AGAIN_MOST ? pause->next * 2 : pause->next;
+}
+
+/* After a good step; true: it was the last one. */
+static bool pause_ends(struct learn_pause *pause) {
+    return pause->left && --pause->left == 0;
+}
+
 /* Until a suspended course is looked at; the next time twice as long. */
 static void await_look(struct learning *learning) {
     learning->wait = learning->wait_next;
@@ -195,7 +206,13 @@ static enum learn_verdict pardon(struct learning *learning) {
 static enum learn_verdict dismiss(struct learning *learning, const struct learn_step *step) {
     learning->guests_most = step->guest_bytes;
     learning->crowded = 0;
+    pause_begin(&learning->fewer);
     return LEARN_FEWER;
+}
+
+static enum learn_verdict readmit(struct learning *learning) {
+    learning->guests_most = UINT64_MAX;
+    return LEARN_MORE;
 }
 
 /* The step was larger than the plan. True: a larger one is to be made now. Where nothing was missed
@@ -276,7 +293,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
     count_in_a_row(&learning->bloated, is_bloated(learning, step));
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
-    count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
+    if (!step->newcomer)
+        count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
     learning->futile = bad ? learning->futile : 0;
     if (learning->good == LEARN_IN_A_ROW) {
@@ -312,7 +330,9 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         return pardon(learning);
     if (learning->bad >= learning->patience || wants_longer(learning, step))
         return record_again(learning);
-    return learning->crowded >= LEARN_IN_A_ROW ? dismiss(learning, step) : LEARN_KEEP;
+    if (learning->crowded >= LEARN_IN_A_ROW)
+        return dismiss(learning, step);
+    return !bad && pause_ends(&learning->fewer) ? readmit(learning) : LEARN_KEEP;
 }
 
 /* What was recorded is not like the plan, if there is one: patience with that grows. */
@@ -480,6 +500,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (hash != learning->plan_hash) { /* what varied was another structure */
         learning->growths = learning->rises = learning->futile = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
+        learning->fewer = (struct learn_pause){.next = LEARN_WAIT};
         learning->known = false;
     }
     learning->planned = true;
@@ -496,7 +517,8 @@ void learn_failed(struct learning *learning, enum learn_verdict verdict) {
         learning->no_growth = true;
     else if (verdict == LEARN_REFINE)
         learning->refining = false;
-    else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
+    else if (verdict == LEARN_FEWER || verdict == LEARN_MORE ||
+             verdict == LEARN_COARSEN)
         return; /* the present one goes on */
     else if (!learning->planned)
         learning->wait = LEARN_WAIT; /* tried again after that */

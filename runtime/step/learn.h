@@ -108,6 +108,10 @@
 /* Steps that "recent" means for peaks. */
 #define LEARN_RECENT 16u
 
+/* What there was no room for is tried again after LEARN_WAIT good steps, as what was in the way may
+ * have gone; then after twice as many each time, up to these. */
+#define LEARN_AGAIN_MOST ((uint32_t)1 << 30)
+
 enum learn_mode {
     LEARN_PLAIN,  /* an ordinary region */
     LEARN_RECORD, /* its allocations are noted */
@@ -121,6 +125,7 @@ enum learn_verdict {
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
     LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
     LEARN_FEWER, /* the same plan is made with fewer guests */
+    LEARN_MORE,  /* or with more again */
     LEARN_REFINE, /* a plan is made from what was kept of the record: its small blocks repeat, too;
                      the one that it takes the place of is kept */
     LEARN_COARSEN /* they do not: that one takes its place again */
@@ -133,6 +138,7 @@ struct learn_step {
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
     uint64_t refused_bytes; /* not born there, as too large, and survived all the same */
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
+    bool newcomer; /* nothing was known of the parent: all of them had to be turned away */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
     bool alone;         /* of late no two steps of the site were open, or readable, at once; nor did
@@ -149,6 +155,11 @@ struct learn_step {
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;
     bool unserved; /* it was to be served, and there were no pages for that: as LEARN_PLAIN */
+};
+
+/* Before something is tried again. */
+struct learn_pause {
+    uint32_t left, next; /* good steps; 0: nothing waits; next time */
 };
 
 struct learning {
@@ -185,6 +196,7 @@ struct learning {
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
     uint32_t futile;    /* of these: by bad steps, with no good one since, nor a suspension */
     uint64_t guests_most; /* bytes of a plan's guests */
+    struct learn_pause fewer; /* until there may be more */
     uint32_t rises;     /* growths by bad steps, up to LEARN_GROWTHS and one: sizes are rising */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */

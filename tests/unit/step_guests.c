@@ -297,6 +297,22 @@ static void guests_that_find_no_room_are_planned_elsewhere(void **state) {
     end(&loop);
 }
 
+static void guests_are_back_where_there_is_room_again(void **state) {
+    struct loop loop = begin_with_guests(*state);
+    uint64_t height = site_stats(loop.site).plan_height;
+    for (unsigned i = 0; i < 2; i++)
+        pass(&loop, HOARDS);
+    while (loop.hoarded)
+        assert_int_equal(ebb_region_release(loop.parent, loop.hoard[--loop.hoarded]), 0);
+    pass(&loop, AS_LEARNT);
+    assert_int_equal(loop.guests, 0);
+    for (unsigned i = 0; i < 64; i++)
+        pass(&loop, AS_LEARNT);
+    assert_int_equal(loop.guests, GRADIENTS);
+    assert_int_equal(site_stats(loop.site).plan_height, height);
+    end(&loop);
+}
+
 /* What the parent had in the step before is known, though another track followed that one. */
 static void steps_that_stay_readable_have_guests(void **state) {
     static const uint32_t rings[] = {0, 3, 8};
@@ -374,6 +390,7 @@ int main(void) {
         STAGED(guests_are_resized),
         STAGED(a_parent_with_a_mark_has_no_guests),
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
+        STAGED(guests_are_back_where_there_is_room_again),
         STAGED(steps_that_stay_readable_have_guests),
         STAGED(guests_grow_with_their_step),
         STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * learn_again.c - the policy, driven with steps that never were: what was in the way for a while is
+ * not for ever.
+ */
+#include "kit/policy.h"
+
+/* Until then as many good steps as the last time, and as many again. */
+static void guests_are_tried_again_after_a_while(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step crowded = served(600, 400);
+    crowded.turned_away_bytes = 400;
+    for (unsigned wait = LEARN_WAIT; wait <= 8 * LEARN_WAIT; wait *= 2) {
+        assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
+        assert_int_equal(pass(&learning, crowded), LEARN_FEWER);
+        assert_int_equal(learning.guests_most, 0);
+        for (unsigned i = 1; i < wait; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_MORE);
+        assert_true(learning.guests_most == UINT64_MAX);
+    }
+    crowded.newcomer = true;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guests_are_tried_again_after_a_while),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
