@@ -19,7 +19,8 @@ void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = LEARN_FIRST, .mean_ppm = LEARN_MILLION,
                                   .long_ppm = LEARN_MILLION, .patience = LEARN_IN_A_ROW,
                                   .wait_next = LEARN_WAIT, .guests_most = UINT64_MAX,
-                                  .fewer = {.next = LEARN_WAIT}};
+                                  .fewer = {.next = LEARN_WAIT},
+                                  .no_growth = {.next = LEARN_WAIT}};
 }
 
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
@@ -283,7 +284,7 @@ static bool may_be_shorter(struct learning *learning, const struct learn_step *s
 
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
-    bool larger_than_plan = step->complete && step->grown && !learning->no_growth;
+    bool larger_than_plan = step->complete && step->grown && !learning->no_growth.left;
     bool bad = is_bad(step);
     bool grows = larger_than_plan && may_grow(learning, step, bad);
     if (!grows) /* else there is a better plan already */
@@ -297,6 +298,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
     learning->futile = bad ? learning->futile : 0;
+    if (!bad)
+        (void)pause_ends(&learning->no_growth);
     if (learning->good == LEARN_IN_A_ROW) {
         learning->fruitless = learning->hopeless_tries = 0;
         learning->tried = false;
@@ -500,13 +503,14 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (hash != learning->plan_hash) { /* what varied was another structure */
         learning->growths = learning->rises = learning->futile = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
-        learning->fewer = (struct learn_pause){.next = LEARN_WAIT};
+        learning->fewer = learning->no_growth = (struct learn_pause){.next = LEARN_WAIT};
         learning->known = false;
     }
     learning->planned = true;
     learning->plan_coarse = coarse;
     learning->plan_hash = hash;
-    learning->suspended = learning->no_growth = false;
+    learning->suspended = false;
+    learning->no_growth.left = 0;
     learning->bad = learning->hopeless = learning->bloated = 0;
     learning->wrong = learning->crowded = learning->unserved = 0;
     learning->served_ppm = 0;
@@ -514,7 +518,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
 
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW)
-        learning->no_growth = true;
+        pause_begin(&learning->no_growth);
     else if (verdict == LEARN_REFINE)
         learning->refining = false;
     else if (verdict == LEARN_FEWER || verdict == LEARN_MORE ||

@@ -181,7 +181,6 @@ struct learning {
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
     bool pardoning; /* what is recorded is for that alone */
-    bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     bool highest;   /* the last step had more live than those before it of late */
     uint32_t mean_ppm, long_ppm; /* moving means of the share of bytes that were served */
@@ -197,6 +196,7 @@ struct learning {
     uint32_t futile;    /* of these: by bad steps, with no good one since, nor a suspension */
     uint64_t guests_most; /* bytes of a plan's guests */
     struct learn_pause fewer; /* until there may be more */
+    struct learn_pause no_growth; /* until a larger plan is tried that could not be made */
     uint32_t rises;     /* growths by bad steps, up to LEARN_GROWTHS and one: sizes are rising */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */

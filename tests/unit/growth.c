@@ -265,7 +265,7 @@ static void a_parent_with_less_room_has_fewer_guests(void **state) {
     assert_int_equal(pass(&learning, crowded(200, 400)), LEARN_FEWER);
     assert_int_equal(learning.guests_most, 200);
     learn_failed(&learning, LEARN_FEWER);
-    assert_true(learning.planned && !learning.no_growth);
+    assert_true(learning.planned && !learning.no_growth.left);
     assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_KEEP);
     assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_FEWER);
     assert_int_equal(learning.guests_most, 0);

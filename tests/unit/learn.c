@@ -46,18 +46,6 @@ static void a_larger_step_of_the_same_structure_enlarges_the_plan_at_once(void *
     assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
 }
 
-static void a_growth_that_failed_is_not_tried_again(void **state) {
-    struct learning learning = planned_course();
-    struct learn_step step = served(950, 50);
-    step.grown = step.complete = true;
-    assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
-    learn_failed(&learning, LEARN_GROW);
-    for (int i = 0; i < 50; i++)
-        assert_int_equal(pass(&learning, step), LEARN_KEEP);
-    learn_adopted(&learning, 7, false);
-    assert_int_equal(pass(&learning, step), LEARN_GROW);
-}
-
 static void one_bad_step_changes_nothing(void **state) {
     struct learning learning = planned_course();
     for (int i = 0; i < 20; i++) {
@@ -548,7 +536,6 @@ int main(void) {
         cmocka_unit_test(the_fourth_step_is_served_if_the_first_was_different),
         cmocka_unit_test(the_fourth_step_is_served_even_if_all_were_different),
         cmocka_unit_test(a_larger_step_of_the_same_structure_enlarges_the_plan_at_once),
-        cmocka_unit_test(a_growth_that_failed_is_not_tried_again),
         cmocka_unit_test(one_bad_step_changes_nothing),
         cmocka_unit_test(after_two_bad_steps_what_repeats_is_adopted),
         cmocka_unit_test(the_same_again_makes_patient),

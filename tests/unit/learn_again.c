@@ -24,8 +24,40 @@ static void guests_are_tried_again_after_a_while(void **state) {
         assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
 }
 
+/* For what is missed it is worth a look now and then, and the more seldom. */
+static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(950, 50);
+    step.grown = step.complete = true;
+    for (unsigned wait = LEARN_WAIT; wait <= 2 * LEARN_WAIT; wait *= 2) {
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
+        learn_failed(&learning, LEARN_GROW);
+        for (unsigned i = 0; i < wait; i++)
+            assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    }
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
+    learn_failed(&learning, LEARN_GROW);
+    learn_adopted(&learning, 7, false);
+    assert_int_equal(pass(&learning, step), LEARN_GROW);
+}
+
+/* They say that another plan is wanted, and not a larger one. */
+static void bad_steps_bring_no_growth_that_failed_nearer(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(500, 500);
+    step.grown = step.complete = true;
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
+    learn_failed(&learning, LEARN_GROW);
+    learning.patience = LEARN_PATIENCE_MOST;
+    for (unsigned i = 0; i < 2 * LEARN_WAIT; i++)
+        assert_int_not_equal(learn_judge(&learning, &step, false), LEARN_GROW);
+    assert_int_equal(learning.no_growth.left, LEARN_WAIT);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
+        cmocka_unit_test(bad_steps_bring_no_growth_that_failed_nearer),
         cmocka_unit_test(guests_are_tried_again_after_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

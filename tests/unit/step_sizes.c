@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_sizes.c - steps that do the same with other sizes: what their plan is told of survivors that
- * have grown, of blocks that are trimmed, and of those that are larger each time.
+ * have grown, of blocks that are trimmed, and of those that are larger each time, or once had no
+ * room.
  */
 #include "kit/text.h"
 
@@ -149,6 +150,38 @@ static void sizes_that_rise_have_room_in_advance(void **state) {
     rise_for(*state, 4);
 }
 
+/* ---- a larger plan that there was no room for once ---- */
+
+/* The last block is a small part of all, also where it is somewhat larger. */
+static void take_tail(const struct stage *stage, ebb_site *site, size_t tail, size_t limit) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 1; i < LIVE; i++)
+        assert_non_null(ebb_region_alloc(step.region, 64 * KIB, 64));
+    assert_non_null(ebb_region_alloc(step.region, tail, 64));
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, limit), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+}
+
+static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *site = SITE(.name = "tail", .pool = stage->pool);
+    for (unsigned i = 0; i < BEFORE; i++)
+        take_tail(stage, site, 32 * KIB, 0);
+    uint64_t height = site_stats(site).plan_height;
+    take_tail(stage, site, 64 * KIB, height);
+    assert_int_equal(site_stats(site).plan_height, height);
+    for (unsigned i = 0; i < 32; i++)
+        take_tail(stage, site, 64 * KIB, 0);
+    struct ebb_site_stats before = site_stats(site);
+    assert_int_equal(before.plan_height, height + 32 * KIB);
+    assert_int_equal(before.recorded_steps, 2);
+    for (unsigned i = 0; i < SETTLED; i++)
+        take_tail(stage, site, 64 * KIB, 0);
+    assert_int_equal(site_stats(site).missed, before.missed);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(survivors_that_have_grown_are_born_above_again),
@@ -157,6 +190,7 @@ int main(void) {
         STAGED(blocks_that_are_trimmed_keep_the_room_that_was_asked_for),
         STAGED(only_what_is_trimmed_keeps_more_room_than_a_new_tag_needs),
         STAGED(sizes_that_rise_have_room_in_advance),
+        STAGED(a_growth_that_failed_is_tried_again_after_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
