@@ -74,7 +74,7 @@ struct ebb_type {
      * thread is cancelled in it. */
     void (*mend)(struct ebb_object *copy, const struct ebb_object *original);
     /* Looks at an object that is about to be composed, or to get another member: what its fields
-     * refer to is there. 0 or an error code. Or NULL. */
+     * refer to is there. 0 or an error code. Or NULL. No thread is cancelled in it, either. */
     int (*check)(const struct ebb_object *object);
     uint32_t kind; /* number that its counters have; set by ebb_type_register() */
 };

@@ -65,6 +65,7 @@ struct ebb_pool_options {
     bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second
                                    * at least, and after each signal. false: EBB_E_SLOTS at once.
                                    * It may be asked in several threads, and must not end the pool.
+                                   * No thread is cancelled in it.
                                    * NULL: nothing ends the wait but time */
     void *go_on_context;
 };

@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-/* Receives `bytes` bytes of text, not terminated. Returns 0 to go on, else the report ends. */
+/* Receives `bytes` bytes of text, not terminated. Returns 0 to go on, else the report ends. No
+ * thread is cancelled in it. */
 typedef int ebb_write_fn(void *context, const char *text, size_t bytes);
 
 enum ebb_report_format { EBB_REPORT_TEXT = 0, EBB_REPORT_JSON = 1 };

@@ -7,6 +7,7 @@
  * `whole` of a member is the composite that has it in a field, so there are no cycles. Walks go
  * without recursion, and past whatever was written into fields since they were composed.
  */
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "object/adopt.h"
@@ -237,8 +238,14 @@ int compose_check_members(struct ebb_object *whole, const struct ebb_field *slot
     return result;
 }
 
+/* Fields may have what they are to have only if it may stay. */
 static int check_type(const struct ebb_object *object) {
-    return object->type->check ? object->type->check(object) : 0;
+    if (!object->type->check)
+        return 0;
+    int cancels = cancel_defer();
+    int result = object->type->check(object);
+    cancel_restore(cancels);
+    return result;
 }
 
 int compose_check_fresh(struct ebb_object *whole, const struct ebb_field *slot,

@@ -13,6 +13,7 @@
  * Invariant: a hidden pool's heap is looked at only by who has the slot: while a region of this
  * process is in it, or under the lock of the shared pool when it is claimed.
  */
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
@@ -270,13 +271,23 @@ bool shared_settle_locked(struct shared *shared) {
     return hooks && hooks->settle(shared);
 }
 
+/* What the program says. A step that begins has its lane. */
+static bool may_go_on(const struct shared *shared) {
+    if (!shared->go_on)
+        return true;
+    int cancels = cancel_defer();
+    bool goes_on = shared->go_on(shared->go_on_context);
+    cancel_restore(cancels);
+    return goes_on;
+}
+
 /* Waits until a slot has become free since `seen`, a signal has come, or so long. False: whoever
  * waits is to give up. The lock is not held meanwhile. */
 static bool wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
     shared_unlock(shared);
     atomic_store(&shared->control->waiting, 1);
     (void)os.wait(&shared->control->frees, seen, ns);
-    bool goes_on = !shared->go_on || shared->go_on(shared->go_on_context);
+    bool goes_on = may_go_on(shared);
     shared_lock(shared);
     return goes_on;
 }

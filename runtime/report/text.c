@@ -2,6 +2,7 @@
 /* text.c - see text.h. One call of text_print() writes at most 511 bytes. */
 #include "report/text.h"
 
+#include "base/cancel.h"
 #include "base/name.h"
 
 #include <locale.h>
@@ -9,9 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is reported may be noted as told until it has been, and plans have a user meanwhile. */
 static void put(struct text *text, const char *bytes, size_t count) {
-    if (text->result == 0 && count)
-        text->result = text->write(text->context, bytes, count);
+    if (text->result != 0 || !count)
+        return;
+    int cancels = cancel_defer();
+    text->result = text->write(text->context, bytes, count);
+    cancel_restore(cancels);
 }
 
 /* In the locale "C", which is always there: a comma in a number would be no JSON. */

@@ -161,6 +161,105 @@ static void in_types_that_mend_what_was_copied(void **state) {
     demand_cancelled_behind(close_keeping, *state, 1);
 }
 
+/* ---- types that check, and what is reported ---- */
+
+struct couple {
+    struct ebb_object object;
+    struct ebb_object *one, *other;
+};
+
+static const struct ebb_field couple_fields[] = {
+    EBB_FIELD(struct couple, EBB_FIELD_OBJECT, one),
+    EBB_FIELD(struct couple, EBB_FIELD_OBJECT, other),
+};
+
+static int check_couple(const struct ebb_object *object) {
+    come_to_a_point();
+    return object->type ? 0 : EBB_E_TYPE;
+}
+
+static struct ebb_type couple_type = {.name = "couple", .bytes = sizeof(struct couple),
+                                      .fields = couple_fields, .field_count = 2,
+                                      .check = check_couple};
+
+/* Of one object, twice. */
+static struct couple *couple_in(ebb_region region) {
+    struct couple *couple = ebb_object_new(region, &couple_type, 0);
+    assert_non_null(couple);
+    couple->one = couple->other = ebb_object_new(region, &mended, 0);
+    assert_int_equal(ebb_object_compose(couple), 0);
+    return couple;
+}
+
+static struct couple *checked;
+
+static void replace_member(struct stage *stage) {
+    assert_int_equal(ebb_type_register(&couple_type), 0);
+    assert_int_equal(ebb_type_register(&mended), 0);
+    checked = couple_in(stage->root);
+    assert_int_equal(ebb_object_replace(checked, 0, ebb_object_new(stage->root, &mended, 0)), 0);
+}
+
+static void in_types_that_check(void **state) {
+    demand_cancelled_behind(replace_member, *state, 2);
+    assert_true(checked->one && checked->one != checked->other);
+}
+
+static char written[1024];
+
+static int write_report(void *context, const char *text, size_t bytes) {
+    come_to_a_point();
+    assert_true(!context && strlen(written) + bytes < sizeof written);
+    strncat(written, text, bytes);
+    return 0;
+}
+
+static void report_couple(struct stage *stage) {
+    (void)stage;
+    written[0] = '\0';
+    assert_int_equal(ebb_report_object(checked, EBB_REPORT_TEXT, write_report, NULL), 0);
+    called = 1; /* however many pieces there are */
+}
+
+/* What it has noted of members goes behind it. */
+static void in_reports(void **state) {
+    struct stage *stage = *state;
+    char first[sizeof written];
+    assert_int_equal(ebb_type_register(&couple_type), 0);
+    assert_int_equal(ebb_type_register(&mended), 0);
+    checked = couple_in(stage->root);
+    report_couple(stage);
+    memcpy(first, written, sizeof first);
+    demand_cancelled_behind(report_couple, stage, 1);
+    assert_string_equal(written, first);
+    report_couple(stage);
+    assert_string_equal(written, first);
+}
+
+/* ---- who waits for a slot ---- */
+
+static bool give_in(void *context) {
+    come_to_a_point();
+    return context != NULL;
+}
+
+static void begin_without_a_slot(struct stage *stage) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 4 * MIB,
+                          .wait_ns = UINT64_C(60000000000), .go_on = give_in);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    ebb_region region = OPEN(.pool = pool);
+    (void)stage;
+    assert_false(ebb_region_is_open(ebb_step_begin(site, 0).region));
+    assert_int_equal(ebb_last_error(), EBB_E_SLOTS);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
+static void in_those_that_are_asked_whether_to_go_on(void **state) {
+    demand_cancelled_behind(begin_without_a_slot, *state, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(in_a_handler),
@@ -168,6 +267,9 @@ int main(void) {
         STAGED(in_release_checks),
         STAGED(in_deleters),
         STAGED(in_types_that_mend_what_was_copied),
+        STAGED(in_types_that_check),
+        STAGED(in_reports),
+        STAGED(in_those_that_are_asked_whether_to_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
