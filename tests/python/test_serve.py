@@ -186,13 +186,14 @@ SERVER = """
 import http.server, os, sys, threading
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    left = int(sys.argv[1])
+    left, lock = int(sys.argv[1]), threading.Lock()
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        Handler.left -= 1
-        if Handler.left == 0:
-            print("enough", file=sys.stderr, flush=True)
-            os._exit(1)
+        with self.lock:
+            Handler.left -= 1
+            if Handler.left == 0:
+                print("enough", file=sys.stderr, flush=True)
+                os._exit(1)
         self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 64\\r\\n\\r\\n" + bytes(64))
     def log_message(self, *_):
         pass
