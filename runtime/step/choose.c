@@ -129,8 +129,8 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
         plan_share(ticket->plan);
     if (!course)
         return;
-    ticket->used_before = course->used;
-    ticket->began_before = course->began;
+    lane->before.used = course->used;
+    lane->before.began = course->began;
     course->used = ticket->begun;
     course->began = ticket->number;
     course->steps++;
@@ -164,8 +164,8 @@ static void leave_course(struct course *course, const struct ticket *ticket) {
     course->steps--;
     if (course->began != ticket->number)
         return;
-    course->began = ticket->began_before;
-    course->used = ticket->used_before;
+    course->began = ticket->lane->before.began;
+    course->used = ticket->lane->before.used;
 }
 
 /* Those before it may have waited for that. */

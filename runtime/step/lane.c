@@ -115,7 +115,8 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
     struct lane *lane = choose_lane(site, seat, parent);
     if (lane) {
         *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag,
-                                  .number = ++site->begun, .crowded_before = site->crowded};
+                                  .number = ++site->begun};
+        lane->before = (struct before){.crowded = site->crowded};
         lane->owner = seat;
         if (site->open_steps++ > site->lost_steps)
             site->crowded = site->begun;
@@ -142,12 +143,28 @@ void lane_release_locked(struct lane *lane) {
     (void)lane_change(lane, LANE_OPEN, LANE_IDLE);
 }
 
+/* The step never was, so it met none. Those that began after it may turn out not to begin, either:
+ * what they found of it is what it found. */
+static void take_back(struct ebb_site *site, const struct ticket *ticket) {
+    const struct before *found = &ticket->lane->before;
+    if (site->crowded == ticket->number)
+        site->crowded = found->crowded;
+    for (struct lane *lane = site->lanes; lane; lane = lane->next) {
+        if (lane->before.crowded == ticket->number)
+            lane->before.crowded = found->crowded;
+        if (lane->before.began == ticket->number) {
+            lane->before.began = found->began;
+            lane->before.used = found->used;
+        }
+    }
+}
+
 void lane_return(const struct ticket *ticket) {
     struct ebb_site *site = ticket->lane->site;
     pthread_mutex_lock(&site->lock);
     course_return(site, ticket);
-    if (site->crowded == ticket->number) /* it met another, but never was */
-        site->crowded = ticket->crowded_before;
+    if (ticket->number)
+        take_back(site, ticket);
     ticket->lane->owner = ticket->owner_before;
     lane_release_locked(ticket->lane);
     pthread_mutex_unlock(&site->lock);

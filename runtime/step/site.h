@@ -96,6 +96,12 @@ enum lane_state {
     LANE_OPEN, /* on no list: a step has it. To here, and from here, under the lock */
 };
 
+/* What a step that began found, to be there again if it could not after all. */
+struct before {
+    uint64_t crowded;     /* of the site */
+    uint64_t used, began; /* of the course */
+};
+
 struct lane {
     struct step_hook hook; /* of the region of the open step */
     struct ebb_site *site;
@@ -109,6 +115,7 @@ struct lane {
     struct course *course; /* NULL: not learnt from, or not open; changes under the lock */
     struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
     uint64_t number;
+    struct before before;  /* the step that began last; changes under the lock */
     bool is_lost; /* open, and one of the site's lost steps */
     struct lane_past past[SITE_COURSES];
     /* open */
@@ -196,7 +203,6 @@ struct ticket {
     uint64_t tag;
     uint64_t begun; /* steps of the site that have ended */
     uint64_t number; /* of those that began; 0: it is bare */
-    uint64_t crowded_before, used_before, began_before; /* of the site, of the course */
     bool fits; /* what the step asks for makes a plan of the structure that it follows */
 };
 

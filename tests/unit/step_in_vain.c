@@ -79,11 +79,44 @@ static void steps_that_cannot_begin_make_no_tag_the_newest(void **state) {
     }
 }
 
+/* The older tag's, in whatever order they turn out not to begin; those of the second half met one
+ * that goes on. */
+static void steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest(void **state) {
+    enum { STEPS = 3, ORDERS = 6 };
+    static const unsigned orders[ORDERS][STEPS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                                   {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    struct stage *stage = *state;
+    for (unsigned round = 0; round < 2 * ORDERS; round++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        take_loose_step(site, 1, 1);
+        take_loose_step(site, 2, 1);
+        const struct course *older = site->courses, *newest = site->newest;
+        uint64_t used = older->used, began = older->began;
+        ebb_step other = round < ORDERS ? (ebb_step){.lane = NULL} : ebb_step_begin(site, 2);
+        struct ticket tickets[STEPS];
+        for (unsigned i = 0; i < STEPS; i++)
+            assert_true(lane_take(site, NULL, 1, &tickets[i]));
+        for (unsigned i = 0; i < STEPS; i++) {
+            const struct ticket *ticket = &tickets[orders[round % ORDERS][i]];
+            plan_drop(ticket->plan);
+            lane_return(ticket);
+        }
+        assert_ptr_equal(site->newest, newest);
+        assert_int_equal(older->used, used);
+        assert_int_equal(older->began, began);
+        assert_int_equal(site->crowded, 0);
+        if (other.lane)
+            assert_int_equal(ebb_step_end(other), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(steps_that_cannot_begin_at_the_same_time_take_no_tags),
         STAGED(steps_that_cannot_begin_make_no_tag_the_newest),
+        STAGED(steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
