@@ -157,6 +157,7 @@ static void take_back(struct ebb_site *site, const struct ticket *ticket) {
             lane->before.used = found->used;
         }
     }
+    site->begun -= site->begun == ticket->number; /* which nothing names any more */
 }
 
 void lane_return(const struct ticket *ticket) {

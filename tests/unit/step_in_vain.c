@@ -62,7 +62,7 @@ static void steps_that_cannot_begin_make_no_tag_the_newest(void **state) {
         const struct course *older = site->courses, *newest = site->newest;
         assert_true(older->rhythm->period && newest->plan && older->plan != newest->plan);
         ebb_step other = open ? ebb_step_begin(site, 1) : (ebb_step){.lane = NULL};
-        uint64_t used = older->used;
+        uint64_t used = older->used, begun = site->begun;
         struct ebb_site_stats before = site_stats(site);
         assert_false(ebb_region_is_open(ebb_step_begin_under(site, gone, 0).region));
         assert_int_equal(ebb_last_error(), EBB_E_STALE);
@@ -71,6 +71,7 @@ static void steps_that_cannot_begin_make_no_tag_the_newest(void **state) {
         assert_ptr_equal(site->newest, newest);
         assert_int_equal(older->used, used);
         assert_int_equal(site->crowded, 0);
+        assert_int_equal(site->begun, begun); /* whatever met another is as long ago as it was */
         if (!open)
             other = ebb_step_begin(site, 2);
         assert_ptr_equal(site->newest->plan, newest->plan);
