@@ -5,9 +5,9 @@
  * For each slot, in granules: `load`, what is placed and alive when its block comes, and `spare`,
  * what the parent has free then, if it has as much in large blocks as at its highest: what it had
  * in the record (`above`) and what is born in it by then. Small ones lie in windows of their own,
- * where no guest has room. The largest block that is there at the highest load,
- * and for which there is room as long as it lives, becomes a guest; again and again, while the
- * load gets lower.
+ * where no guest has room; those that are there by then take pages all the same. The largest block
+ * that is there at the highest load, and for which there is room as long as it lives, becomes a
+ * guest; again and again, while the load gets lower.
  *
  * Invariant: `spare` is not negative, so the guests and what the parent has never need more than
  * that at its highest.
@@ -61,13 +61,14 @@ static uint64_t highest_above(const struct draft *draft) {
     return highest;
 }
 
+/* Small ones born by then take pages, too, of which no guest adds any. */
 static void fill_spare(struct survey *survey) {
     const struct draft *draft = survey->draft;
     uint64_t highest = highest_above(draft), born = 0;
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_slot *slot = &draft->slots[i];
-        born += born_large(slot);
-        uint64_t spare = highest - slot->above - born;
+        born += slot->tenured ? slot->needed : 0;
+        uint64_t taken = slot->above + born, spare = highest > taken ? highest - taken : 0;
         survey->spare[i] = spare < UINT32_MAX ? (uint32_t)spare : UINT32_MAX;
     }
 }
