@@ -127,7 +127,7 @@ static bool fits_between(uintptr_t from, uintptr_t to, size_t bytes, size_t alig
 }
 
 /* As a takeover would leave it. */
-static bool has_gap(const struct track *track, size_t bytes, size_t align) {
+static bool find_gap(const struct track *track, size_t bytes, size_t align) {
     const struct plan *plan = track->plan;
     uintptr_t from = track->base;
     for (uint32_t at = 0; at < plan->placed_count; at++) {
@@ -139,6 +139,18 @@ static bool has_gap(const struct track *track, size_t bytes, size_t align) {
         from = size_align(slot->addr + slot->room, RANGE_SLOT);
     }
     return fits_between(from, track->base + track->span, bytes, align);
+}
+
+/* A program may try as often as it likes: what was looked for in vain is so until a slot is free. */
+static bool has_gap(struct track *track, size_t bytes, size_t align) {
+    bool is_known = bytes >= track->gapless_bytes && align >= track->gapless_align;
+    if (is_known || bytes > track->span - track->live_rooms)
+        return false;
+    if (find_gap(track, bytes, align))
+        return true;
+    track->gapless_bytes = bytes;
+    track->gapless_align = align;
+    return false;
 }
 
 /* With those of the arena the pool's limit leaves pages for a block, for which the region's own run
@@ -158,7 +170,7 @@ static bool has_pages(const struct track *track, size_t bytes, size_t align) {
  * there, or there is none. */
 static struct ebb_piece *find_empty(const struct track *track) {
     if (track->arena)
-        return count_live(track) ? NULL : track->arena;
+        return track->live_rooms || count_live(track) ? NULL : track->arena;
     if (!track->taken_over)
         return NULL;
     large_settle(track->region);
@@ -194,13 +206,14 @@ bool track_outgrow(struct track *track, size_t bytes) {
 
 static bool leaves(struct track *track, size_t bytes, size_t align) {
     return gives_back(track, bytes, align) ||
-           (track->arena && has_gap(track, bytes, align) && track_take_over(track));
+           (track->arena && !track->held && has_gap(track, bytes, align) && track_take_over(track));
 }
 
 bool track_gives_way(struct track *track, size_t bytes, size_t align) {
     bool small = small_suits(bytes, align);
     size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
+    track_look(track);
     if (!leaves(track, least, small ? RANGE_SLOT : align))
         return false;
     track->cursor = track_cursor(track);

@@ -160,6 +160,7 @@ struct track {
     uintptr_t base;        /* of the arena now, or before */
     size_t span;           /* its bytes */
     size_t live_rooms;     /* of slots, when everything was gathered last */
+    size_t gapless_bytes, gapless_align; /* since then the arena has no gap for these, nor more */
     uint32_t cursor;    /* number of the next slot, while shut */
     uint32_t served_to; /* slots below were served or skipped, when last looked at */
     bool serving;       /* slots are served */

@@ -75,6 +75,10 @@ class Linear(unittest.TestCase):
     def test_a_report_does_not_look_for_each_member_among_all_before_it(self):
         self.check("report_a_crowd", 1000)
 
+    def test_a_try_beside_a_plan_does_not_look_at_all_its_blocks(self):
+        self.check("full", 1000, program="EBB_COSTS_REFUSALS")
+        self.check("gaps", 1000, program="EBB_COSTS_REFUSALS")
+
     @unittest.skipUnless("EBB_COSTS_SITES" in os.environ, "built without libebb-malloc")
     def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")
