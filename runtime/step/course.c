@@ -364,8 +364,10 @@ static void fit(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
-/* The same plan with fewer guests, or more. */
+/* The same plan with fewer guests, or more: not while the parent may have none. */
 static void seat_anew(struct work *work) {
+    if (work->verdict == LEARN_MORE && !work->guests_most)
+        return;
     take_present(work);
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);

@@ -521,8 +521,9 @@ void learn_failed(struct learning *learning, enum learn_verdict verdict) {
         pause_begin(&learning->no_growth);
     else if (verdict == LEARN_REFINE)
         learning->refining = false;
-    else if (verdict == LEARN_FEWER || verdict == LEARN_MORE ||
-             verdict == LEARN_COARSEN)
+    else if (verdict == LEARN_MORE)
+        pause_begin(&learning->fewer);
+    else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
         return; /* the present one goes on */
     else if (!learning->planned)
         learning->wait = LEARN_WAIT; /* tried again after that */

@@ -24,6 +24,21 @@ static void guests_are_tried_again_after_a_while(void **state) {
         assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
 }
 
+/* The present plan goes on, and has the fewer ones. */
+static void a_plan_with_more_guests_that_failed_is_tried_again(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step crowded = served(600, 400);
+    crowded.turned_away_bytes = 400;
+    assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
+    assert_int_equal(pass(&learning, crowded), LEARN_FEWER);
+    for (unsigned wait = LEARN_WAIT; wait <= 8 * LEARN_WAIT; wait *= 2) {
+        for (unsigned i = 1; i < wait; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_MORE);
+        learn_failed(&learning, LEARN_MORE);
+    }
+}
+
 /* For what is missed it is worth a look now and then, and the more seldom. */
 static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
     struct learning learning = planned_course();
@@ -59,6 +74,7 @@ int main(void) {
         cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
         cmocka_unit_test(bad_steps_bring_no_growth_that_failed_nearer),
         cmocka_unit_test(guests_are_tried_again_after_a_while),
+        cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

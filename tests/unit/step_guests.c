@@ -313,6 +313,31 @@ static void guests_are_back_where_there_is_room_again(void **state) {
     end(&loop);
 }
 
+/* Nothing is known of a parent that is recorded itself, nor could it be told how many would find
+ * room there. */
+static void guests_wait_until_there_is_a_parent_that_may_have_them(void **state) {
+    struct loop loop = begin_with_guests(*state);
+    uint64_t height = site_stats(loop.site).plan_height;
+    ebb_site *outer = SITE(.name = "epochs", .pool = loop.pool);
+    ebb_region root = loop.parent;
+    ebb_step epoch = ebb_step_begin_under(outer, root, 1);
+    gradients_release(root, loop.gradient);
+    loop.parent = epoch.region;
+    for (unsigned i = 0; i < 24; i++) {
+        pass(&loop, AS_LEARNT);
+        assert_int_equal(loop.guests, 0);
+    }
+    gradients_release(loop.parent, loop.gradient);
+    assert_int_equal(ebb_step_end(epoch), 0);
+    loop.parent = root;
+    for (unsigned i = 0; i < 64; i++)
+        pass(&loop, AS_LEARNT);
+    assert_int_equal(loop.guests, GRADIENTS);
+    assert_int_equal(site_stats(loop.site).plan_height, height);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+    end(&loop);
+}
+
 /* What the parent had in the step before is known, though another track followed that one. */
 static void steps_that_stay_readable_have_guests(void **state) {
     static const uint32_t rings[] = {0, 3, 8};
@@ -391,6 +416,7 @@ int main(void) {
         STAGED(a_parent_with_a_mark_has_no_guests),
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
         STAGED(guests_are_back_where_there_is_room_again),
+        STAGED(guests_wait_until_there_is_a_parent_that_may_have_them),
         STAGED(steps_that_stay_readable_have_guests),
         STAGED(guests_grow_with_their_step),
         STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),
