@@ -76,6 +76,12 @@ static bool is_past(const struct ebb_site *site, const struct course *course) {
     return true;
 }
 
+/* What steps saw of the kind that had the entry tells those of another nothing. */
+static void forget_past(const struct ebb_site *site, const struct course *course) {
+    for (struct lane *lane = site->lanes; lane; lane = lane->next)
+        lane->past[course - site->courses] = (struct lane_past){.above = 0};
+}
+
 /* An entry for another kind; NULL: there is none. */
 static struct course *take_entry(struct ebb_site *site) {
     if (site->kind_count < SITE_KINDS) {
@@ -86,6 +92,7 @@ static struct course *take_entry(struct ebb_site *site) {
         struct course *course = &site->courses[i];
         if (is_past(site, course)) {
             course_end(course);
+            forget_past(site, course);
             return course;
         }
     }

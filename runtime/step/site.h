@@ -117,7 +117,7 @@ struct lane {
     uint64_t number;
     struct before before;  /* the step that began last; changes under the lock */
     bool is_lost; /* open, and one of the site's lost steps */
-    struct lane_past past[SITE_COURSES];
+    struct lane_past past[SITE_COURSES]; /* an open step has its course's, without the lock */
     /* open */
     struct region *region;
     struct track *track;   /* NULL: nothing follows or records */

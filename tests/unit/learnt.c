@@ -301,9 +301,14 @@ static void the_kind_of_an_open_step_is_given_to_no_other(void **state) {
     assert_true(course->tag == 1 && course->kind.count == kind.count &&
                 course->kind.before == kind.before);
     assert_int_equal(ebb_step_end(open), 0);
+    const struct lane_past *past = &((struct lane *)open.lane)->past[course - site->courses];
+    assert_true(past->peak > 0);
+    open = ebb_step_begin(site, 2); /* in the same lane: the others are in another */
     for (uint64_t tag = 3; tag < 8; tag++)
         take_rows(site, tag, others, 400);
     assert_int_not_equal(course->tag, 1); /* from then on it is */
+    assert_int_equal(past->peak, 0);      /* nor is known what its steps saw */
+    assert_int_equal(ebb_step_end(open), 0);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
