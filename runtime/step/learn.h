@@ -138,7 +138,7 @@ struct learn_step {
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
     uint64_t refused_bytes; /* not born there, as too large, and survived all the same */
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
-    bool newcomer; /* nothing was known of the parent: all of them had to be turned away */
+    bool newcomer; /* of the parent no more was known than what it had at the beginning */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
     bool alone;         /* of late no two steps of the site were open, or readable, at once; nor did
