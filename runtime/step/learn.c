@@ -207,7 +207,8 @@ static enum learn_verdict pardon(struct learning *learning) {
 static enum learn_verdict dismiss(struct learning *learning, const struct learn_step *step) {
     learning->guests_most = step->guest_bytes;
     learning->crowded = 0;
-    pause_begin(&learning->fewer);
+    if (!learning->fewer.left) /* else some were dismissed, or were to be, just before */
+        pause_begin(&learning->fewer);
     return LEARN_FEWER;
 }
 

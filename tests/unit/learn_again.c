@@ -24,6 +24,23 @@ static void guests_are_tried_again_after_a_while(void **state) {
         assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
 }
 
+/* They go one after the other, and it is one wait: nothing was tried in between. */
+static void guests_that_go_by_and_by_are_tried_again_as_soon(void **state) {
+    struct learning learning = planned_course();
+    for (unsigned left = 800; left >= 100; left /= 2) {
+        struct learn_step crowded = served(1000, left + 1);
+        crowded.guest_bytes = left;
+        crowded.turned_away_bytes = left + 1;
+        assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
+        assert_int_equal(pass(&learning, crowded), LEARN_FEWER);
+        assert_int_equal(learning.guests_most, left);
+    }
+    unsigned steps = 1;
+    while (pass(&learning, served(1000, 0)) != LEARN_MORE)
+        steps++;
+    assert_true(steps <= LEARN_WAIT);
+}
+
 /* The present plan goes on, and has the fewer ones. */
 static void a_plan_with_more_guests_that_failed_is_tried_again(void **state) {
     struct learning learning = planned_course();
@@ -74,6 +91,7 @@ int main(void) {
         cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
         cmocka_unit_test(bad_steps_bring_no_growth_that_failed_nearer),
         cmocka_unit_test(guests_are_tried_again_after_a_while),
+        cmocka_unit_test(guests_that_go_by_and_by_are_tried_again_as_soon),
         cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
