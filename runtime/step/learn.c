@@ -518,9 +518,10 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
 }
 
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
-    if (verdict == LEARN_GROW)
+    if (verdict == LEARN_GROW) {
+        learning->growths -= learning->growths > 0; /* it was none */
         pause_begin(&learning->no_growth);
-    else if (verdict == LEARN_REFINE)
+    } else if (verdict == LEARN_REFINE)
         learning->refining = false;
     else if (verdict == LEARN_MORE)
         pause_begin(&learning->fewer);

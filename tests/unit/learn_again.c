@@ -61,7 +61,7 @@ static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(950, 50);
     step.grown = step.complete = true;
-    for (unsigned wait = LEARN_WAIT; wait <= 2 * LEARN_WAIT; wait *= 2) {
+    for (unsigned wait = LEARN_WAIT; wait <= 32 * LEARN_WAIT; wait *= 2) {
         assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
         learn_failed(&learning, LEARN_GROW);
         for (unsigned i = 0; i < wait; i++)
