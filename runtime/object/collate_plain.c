@@ -6,6 +6,8 @@
  */
 #include "object/collate.h"
 
+#include <string.h>
+
 bool collate_is_plain(const struct ebb_object *object) {
     return object_is_node(object) && !kind_has_members(((const struct ebb_node *)object)->kind);
 }
@@ -39,10 +41,16 @@ static void *build_numbers(const struct collation *collation, void *const *colum
     return tensor;
 }
 
+/* To its end, whatever its bytes are: a string that the program made itself may have a 0 inside. */
 static struct ebb_node *copy_text(const struct collation *collation, const struct ebb_node *node) {
-    if (node->kind == EBB_NODE_STRING)
-        return ebb_node_new_string(collation->region, node_bytes(node));
-    return ebb_node_new_bytes(collation->region, node_bytes(node), node->byte_count);
+    size_t bytes = node->byte_count + (node->kind == EBB_NODE_STRING);
+    struct ebb_node *copy = ebb_object_new(collation->region, &ebb_type_node, bytes);
+    if (!copy)
+        return NULL;
+    memcpy(node_bytes(copy), node_bytes(node), bytes);
+    copy->kind = node->kind;
+    copy->byte_count = node->byte_count;
+    return copy;
 }
 
 static void *build_texts(const struct collation *collation, void *const *column) {
