@@ -151,9 +151,9 @@ struct ebb_object_counts {
     uint64_t ended_outside;   /* while a root owned them */
     uint64_t created_inside;  /* in a region with a parent */
     uint64_t ended_inside;
-    uint64_t attached; /* given by a root to a region of its tree */
-    uint64_t detached; /* given by a region to the root of its tree */
-    uint64_t moved;    /* given by one region to another, neither a root */
+    uint64_t attached; /* given or lent by a root to this region, which is none */
+    uint64_t detached; /* given or lent by this region, which is no root, to one */
+    uint64_t moved;    /* given or lent by this region to another, both a root or neither */
     uint64_t copied;   /* of those given: by copying their bytes */
     uint64_t relinked; /* of those given: by relinking their storage */
     uint64_t joined;   /* became a member of a composite */
