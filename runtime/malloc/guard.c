@@ -286,7 +286,7 @@ static bool is_filled(const char *from, const char *to) {
            ((unsigned char)*from == FILL && memcmp(from, from + 1, (size_t)(to - from - 1)) == 0);
 }
 
-/* Of a block of a tray: it is as note_held() left it. Else front_free() would end the process. */
+/* Of a block of a tray: it is as forget_key() left it. Else front_free() would end the process. */
 static bool has_head(char *block) {
     const struct tray_head *head = tray_head_of(place_under(block));
     return tray_state(head) == TRAY_LIVE && head->key == TRAY_NO_KEY;
@@ -331,11 +331,8 @@ static bool has_room(const struct held *held) {
            quarantine.addresses + length(closed_pages(held)) <= HELD_ADDRESSES;
 }
 
-/* It is no survivor of its scope (suspects.h). */
-static void note_held(char *block) {
+static void note_held(const char *block) {
     quarantine.in_trays++;
-    struct tray_head *head = tray_head_of(place_under(block));
-    __atomic_store_n(&head->key, TRAY_NO_KEY, __ATOMIC_RELAXED);
     atomic_fetch_add_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
 }
 
@@ -460,6 +457,14 @@ static void claim(const void *block, struct guard *guard) {
         misuse_of_guarded(block, "double free, by two threads at once");
 }
 
+/* It is no survivor of its scope (suspects.h), whether it is held back or finds no place. */
+static void forget_key(char *block) {
+    if (!tray_holds((uintptr_t)block))
+        return;
+    struct tray_head *head = tray_head_of(place_under(block));
+    __atomic_store_n(&head->key, TRAY_NO_KEY, __ATOMIC_RELAXED);
+}
+
 void guard_free(void *block) {
     int before = errno;
     if (!block)
@@ -469,6 +474,7 @@ void guard_free(void *block) {
     struct held held = close_block(block, bytes_of(guard));
     if (may_be_held(&held)) {
         fill(&held);
+        forget_key(block);
         hold(&held);
     } else {
         leave_at_once(&held);

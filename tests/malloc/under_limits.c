@@ -94,6 +94,24 @@ static void what_can_leave_does_though_the_oldest_cannot(void) {
     EXPECT(allocate(NO_PAGE) > HELD / 2);
 }
 
+enum { SCOPED = 5000 };
+
+/* Small blocks of a scope: they were not held back before they leave. */
+static void what_finds_no_place_leaves_unharmed(void) {
+    hold_back(MIB, 1);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "limits", .scope = true));
+    ebb_step step = ebb_step_begin(site, 0);
+    EXPECT(ebb_region_is_open(step.region));
+    for (unsigned i = 0; i < SCOPED; i++)
+        EXPECT(blocks[i] = malloc(100));
+    struct rlimit least = {1, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+    EXPECT(setrlimit(RLIMIT_DATA, &least) == 0); /* 0 is taken for none */
+    free_first(SCOPED);
+    EXPECT(setrlimit(RLIMIT_DATA, &all) == 0);
+    EXPECT(ebb_step_end(step) == 0);
+    EXPECT(ebb_site_destroy(site) == 0);
+}
+
 enum { TRAYS = 6000, TRAY_BLOCKS = 7, TRAY_BLOCK = 8000 }; /* more than can wait, at the end */
 
 static void use_trays(void) {
@@ -127,6 +145,7 @@ int main(void) {
         ACT(free_opens_no_file),
         ACT(what_cannot_be_opened_is_not_used),
         ACT(what_can_leave_does_though_the_oldest_cannot),
+        ACT(what_finds_no_place_leaves_unharmed),
         ACT(chunks_that_cannot_be_opened_are_not_used),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
