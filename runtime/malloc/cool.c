@@ -274,11 +274,17 @@ static bool cool_stash(struct heap *heap, bool is_due) {
 
 static void cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
     uint64_t before = cooling->parts;
+    cooling->turns++;
     bool is_left = cool_lists(heap, cooling, deadline_ns);
     is_left |= cool_scopes(heap, cooling, deadline_ns);
     is_left |= cool_stash(heap, has_rested(heap, cooling));
     cooling->fruitless = cooling->parts != before ? 0 : cooling->fruitless + 1;
     cooling->exhausted = is_left ? 0 : cooling->exhausted + 1;
+}
+
+static bool is_around(const struct heap_cooling *cooling) {
+    const struct heap *newest = heap_newest();
+    return !newest || cooling->turns > newest->number;
 }
 
 /* All heaps were looked at since one had anything left; or, in a trim, since there was anything to
@@ -300,6 +306,7 @@ bool heap_cool(struct heap_cooling *cooling) {
         heap = heap->next ? heap->next : heap_newest();
     }
     cooling->turn_of = heap;
+    cooling->is_around = is_around(cooling);
     bool is_left = !is_done(cooling);
     heap_lock(false);
     return is_left;

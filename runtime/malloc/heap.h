@@ -222,6 +222,8 @@ struct heap_cooling {
     size_t given;        /* bytes that were resident */
     uint64_t parts;      /* done, whether any bytes went */
     unsigned fruitless;  /* heaps in a row that there was nothing to do for */
+    unsigned turns;      /* of heaps */
+    bool is_around;      /* each heap had one */
     /* before, those of the look before this one */
     struct heap *turn_of; /* it begins with that, and then the next one does; NULL: any */
     unsigned exhausted;   /* heaps in a row up to there that had nothing left */

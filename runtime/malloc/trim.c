@@ -45,12 +45,13 @@ static void let_others_in(void) {
     while (heap_is_awaited() && ++pauses < PAUSES_MOST);
 }
 
-/* What others have freed of threads that rest, and what is free in parked scopes; the bytes. No
- * more than there is, or threads at work could keep this one here for ever. */
+/* What others have freed of threads that rest, what is free in parked scopes, and empty trays; the
+ * bytes without these. Each heap has its turn. No more goes then than there is, or threads at work
+ * could keep this one here for ever. */
 static size_t cool_all(void) {
     struct heap_cooling cooling = {.limit_ns = AT_ONCE_NS, .trim = heap_begin_trim()};
     size_t most = reserved();
-    while (heap_cool(&cooling) && cooling.given < most)
+    while (heap_cool(&cooling) && (!cooling.is_around || cooling.given < most))
         let_others_in();
     note_given(cooling.given);
     return cooling.given;

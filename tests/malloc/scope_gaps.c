@@ -402,6 +402,20 @@ static void test_a_trim_reaches_all_heaps_whoever_else_looks(void **state) {
     assert_int_equal(after, 0);
 }
 
+/* More of them than a look reaches, and no pages for large blocks. */
+static void test_a_trim_takes_the_empty_trays_of_all_heaps(void **state) {
+    pthread_t threads[HEAPS];
+    begin_to_rest(threads, *state);
+    unsigned before = count_empty_trays();
+    size_t reserved = heap_pool()->reserved.current;
+    (void)trim_all();
+    unsigned after = count_empty_trays();
+    end_to_rest(threads);
+    assert_int_equal(reserved, 0);
+    assert_true(before >= HEAPS);
+    assert_int_equal(after, 0);
+}
+
 /* ---- what counts ---- */
 
 static uint64_t given_back(void) {
@@ -473,6 +487,7 @@ int main(void) {
         ALONE(test_pages_that_go_count_once),
         ALONE(test_looks_that_reach_few_heaps_see_that_nothing_is_left),
         ALONE(test_a_trim_reaches_all_heaps_whoever_else_looks),
+        ALONE(test_a_trim_takes_the_empty_trays_of_all_heaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
