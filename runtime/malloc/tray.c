@@ -25,7 +25,7 @@ struct zone tray_zone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tray *pinned;
 static size_t pinned_trays, pinned_bytes;
-static struct tray *to_thin; /* the next one; NULL: the first */
+static struct tray *to_thin[2]; /* the next one, where that is asked or not; NULL: the first */
 static uint64_t last_seal;
 
 /* ---- the zone ---- */
@@ -109,11 +109,17 @@ static uint64_t pin(struct tray *tray, struct holding *holding) {
     return seal;
 }
 
+/* A tray goes: who is to look at it next looks at the one behind it. */
+static void go_past(struct tray *tray, struct tray **next) {
+    if (*next == tray)
+        *next = tray->next;
+}
+
 static void unpin(struct tray *tray) {
     pthread_mutex_lock(&lock);
     size_t bytes = TRAY_BYTES - tray->gone_bytes;
-    if (to_thin == tray)
-        to_thin = tray->next;
+    go_past(tray, &to_thin[false]);
+    go_past(tray, &to_thin[true]);
     if (tray->prev)
         tray->prev->next = tray->next;
     else
@@ -266,16 +272,17 @@ static bool is_to_be_thinned(const struct tray *tray, uint64_t live, bool is_ask
 }
 
 bool tray_thin(uint64_t limit_ns, bool is_asked, size_t *bytes) {
-    uint64_t began = os.now_ns();
+    struct tray **next = &to_thin[is_asked];
     pthread_mutex_lock(&lock);
-    struct tray *tray = to_thin ? to_thin : pinned;
+    uint64_t began = os.now_ns(); /* to wait for the lock takes none of it */
+    struct tray *tray = *next ? *next : pinned;
     for (; tray && os.now_ns() - began < limit_ns; tray = tray->next) {
         int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
         uint64_t live = balance > 0 ? tray_balance_bytes(balance) : 0;
         if (live && is_to_be_thinned(tray, live, is_asked))
             *bytes += thin(tray, live);
     }
-    to_thin = tray;
+    *next = tray;
     pthread_mutex_unlock(&lock);
     return tray != NULL;
 }

@@ -174,7 +174,7 @@ bool tray_release_other(struct tray *tray, int64_t weight);
  * after tray, each once, and again when less is alive; if nobody has asked for it, when it is less
  * by a page or half. Adds their bytes. A lock is held meanwhile that who frees the last block of a
  * tray waits for. True: there are more to be looked at in this round; the next call begins another.
- * Not of hardened ones. Any thread.
+ * Who asks has other rounds than who does not. Not of hardened ones. Any thread.
  */
 bool tray_thin(uint64_t limit_ns, bool is_asked, size_t *bytes);
 

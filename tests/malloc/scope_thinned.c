@@ -7,6 +7,7 @@
 #include "malloc/scoped.h"
 
 #include "base/os.h"
+#include "malloc/options.h"
 #include "malloc/scope.h"
 
 #include <pthread.h>
@@ -182,6 +183,44 @@ static void test_dense_trays_are_left_alone_in_idle_time(void **state) {
     calm(*state);
 }
 
+static uint64_t ticks;
+
+/* It goes on by one each time it is read: so a look says how many trays it is for. */
+static uint64_t count_reads(void) {
+    return ++ticks;
+}
+
+static bool thin_so_many(unsigned trays, bool is_asked, size_t *bytes) {
+    uint64_t (*now_ns)(void) = os.now_ns;
+    os.now_ns = count_reads;
+    bool is_left = tray_thin(trays + 1, is_asked, bytes);
+    os.now_ns = now_ns;
+    return is_left;
+}
+
+enum { LESS_THAN_A_PAGE = 38 }; /* of which each second one was alive, but a whole one is free */
+
+/* A look in idle time leaves alone what is worth none, but a trim wants it. */
+static void test_a_look_in_idle_time_hides_nothing_from_a_trim(void **state) {
+    size_t asked = 0, idle = 0, missed = 0;
+    fill(*state, 2);
+    trim_all();
+    for (unsigned i = 0; i < COUNT; i += 2)
+        if (i % EACH < LESS_THAN_A_PAGE)
+            end(blocks[i], BYTES, i);
+    unsigned part = (unsigned)tray_read_pinned().trays / 4;
+    assert_true(thin_so_many(part, true, &asked));
+    assert_true(asked > 0);
+    assert_true(thin_so_many(part * 2, false, &idle));
+    assert_false(thin_so_many(COUNT, true, &asked));
+    (void)thin_so_many(COUNT, true, &missed);
+    assert_int_equal(missed, 0);
+    for (unsigned i = 0; i < COUNT; i += 2)
+        if (i % EACH >= LESS_THAN_A_PAGE)
+            end(blocks[i], BYTES, i);
+    calm(*state);
+}
+
 /* The head of a block that is freed leads nowhere: nobody knows where the next one is. Once it is
  * known, the next trim gives the pages back. */
 static void test_a_tray_with_an_overwritten_head_stays_as_it_is(void **state) {
@@ -248,6 +287,12 @@ static void test_others_free_meanwhile(void **state) {
     assert_int_equal(tray_read_pinned().bytes, 0);
 }
 
+static int alone(void **state) {
+    (void)state;
+    options.idle_ms = 0; /* the tests alone thin */
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_a_trim_leaves_the_pages_of_survivors),
@@ -256,8 +301,9 @@ int main(void) {
         SERVED(test_so_they_are_where_nobody_asks),
         SERVED(test_it_goes_by_itself_where_survivors_pin_too_much),
         SERVED(test_dense_trays_are_left_alone_in_idle_time),
+        SERVED(test_a_look_in_idle_time_hides_nothing_from_a_trim),
         SERVED(test_a_tray_with_an_overwritten_head_stays_as_it_is),
         SERVED(test_others_free_meanwhile),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, alone, NULL);
 }
