@@ -53,6 +53,11 @@ static bool freed(void *block) {
     return true;
 }
 
+static void begin_scope(void) {
+    site = ebb_site_create(EBB_SITE_OPTIONS(.name = "misuse", .scope = true));
+    step = ebb_step_begin(site, 0);
+}
+
 static void end_scope(void) {
     if (ebb_step_end(step) != 0)
         _exit(9);
@@ -238,6 +243,14 @@ static bool no_block_is_resized(void) {
 
 static bool region_block_is_freed(void) {
     return freed(ebb_region_alloc(step.region, 1000, 64));
+}
+
+static bool region_block_is_freed_early(void) {
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.name = "early"));
+    void *block = ebb_region_alloc(region, 1000, 64);
+    if (!block)
+        _exit(9);
+    return freed(block);
 }
 
 static bool far_above_is_freed(void) {
@@ -488,6 +501,8 @@ static const struct misuse table[] = {
     {"free of an address between blocks of scopes", no_block_near_one, NO_BLOCK},
     {"realloc() of an address between blocks of scopes", no_block_is_resized, NO_BLOCK},
     {"free() of a block of a region", region_block_is_freed, NO_BLOCK},
+    {"the same, before the first scope of the process", region_block_is_freed_early,
+     ONLY_HARDENED("no block begins there"), .is_early = true},
     {"free() of an address far above blocks of regions", far_above_is_freed, NO_BLOCK},
     {"realloc() of a block of a region", region_block_is_resized, NO_BLOCK},
     {"ebb_region_release() of a small block of malloc()", small_is_released, BOTH(REFUSED)},
@@ -539,8 +554,8 @@ static int commit(const struct misuse *misuse, char *said, size_t bytes) {
         setrlimit(RLIMIT_CORE, &none);
         alarm(60);
         dup2(ends[1], STDERR_FILENO);
-        site = ebb_site_create(EBB_SITE_OPTIONS(.name = "misuse", .scope = true));
-        step = ebb_step_begin(site, 0);
+        if (!misuse->is_early)
+            begin_scope();
         _exit(misuse->commit() ? 0 : 1);
     }
     close(ends[1]);

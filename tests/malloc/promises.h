@@ -24,6 +24,7 @@ struct misuse {
     const char *what;
     bool (*commit)(void);
     struct outcome usual, hardened;
+    bool is_early; /* before the process has begun any scope */
 };
 
 /* By a child that ended so. */
