@@ -7,7 +7,8 @@
  * site: its scopes have no large blocks then, they are the general heap's.
  *
  * A record has two KiB, so to make or end a site walks over no others: a name is looked up by its
- * hash, and of a name that several have the first site knows up to where their numbers are taken.
+ * hash, and of a name that several have the first site knows up to where their numbers are taken,
+ * and which of these ended last.
  */
 #include "malloc/served.h"
 #include "malloc/general.h"
@@ -54,8 +55,21 @@ static void tell(struct served *served) {
     *bucket = served;
 }
 
-/* Of several sites with one name the second is "name#2", or has the first number that is free:
- * sites may end in any order. */
+/* A site may have it as a part of its name. */
+static unsigned next_number(struct served *first) {
+    return first->ends ? first->ended[--first->ends] : first->free_from++;
+}
+
+/* Where there is no room for it, it is to be looked for. */
+static void note_free(struct served *first, unsigned number) {
+    if (first->ends < SERVED_ENDED)
+        first->ended[first->ends++] = number;
+    else if (number < first->free_from)
+        first->free_from = number;
+}
+
+/* Of several sites with one name the second is "name#2", or has a number that is free again: sites
+ * may end in any order. */
 static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
     char plain[REGION_NAME_BYTES];
     name_copy(plain, sizeof plain, name);
@@ -65,7 +79,7 @@ static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
     if (!first)
         return;
     do
-        snprintf(told, SERVED_NAME_BYTES, "%s#%u", plain, first->free_from++);
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", plain, next_number(first));
     while (is_told(told));
 }
 
@@ -90,8 +104,8 @@ static void untell(struct served *served) {
     unsigned number = mark ? number_at(mark + 1) : 0;
     struct served *first =
         number >= NUMBER_FIRST ? find_told(served->name, (size_t)(mark - served->name)) : NULL;
-    if (first && number < first->free_from)
-        first->free_from = number;
+    if (first)
+        note_free(first, number);
 }
 
 /* ---- sites ---- */

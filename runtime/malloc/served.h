@@ -36,13 +36,17 @@ struct served_share {
     _Alignas(64) _Atomic(uint64_t) counts[SERVED_COUNTS];
 };
 
+/* Numbers behind a name that are known to be free. */
+#define SERVED_ENDED 16u
+
 struct served {
     struct served_share shares[SERVED_SHARES];
     ebb_site *site, *hidden;
     struct holding *holding;
     _Atomic(unsigned) modest; /* scopes in a row with few bytes of large blocks; up to so many */
     char name[SERVED_NAME_BYTES]; /* as it is told: no two have the same */
-    unsigned free_from;    /* name#2 up to below this number are taken, if it is name */
+    unsigned free_from;    /* name#2 up to below this number are taken or ended, if it is name */
+    unsigned ended[SERVED_ENDED], ends; /* the last numbers to be free; how many */
     struct served *next;   /* all */
     struct served **place; /* that points to this one there */
     struct served *beside; /* with a name of the same hash */
