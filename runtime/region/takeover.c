@@ -141,7 +141,7 @@ static bool find_gap(const struct track *track, size_t bytes, size_t align) {
     return fits_between(from, track->base + track->span, bytes, align);
 }
 
-/* A program may try as often as it likes: what was looked for in vain is so until a slot is free. */
+/* A program may try ever so often: what was looked for in vain is so until a slot is free. */
 static bool has_gap(struct track *track, size_t bytes, size_t align) {
     bool is_known = bytes >= track->gapless_bytes && align >= track->gapless_align;
     if (is_known || bytes > track->span - track->live_rooms)
