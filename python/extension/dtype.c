@@ -126,9 +126,11 @@ int shape_parse(PyObject *object, int64_t shape[EBB_DIMENSIONS_MAX]) {
 }
 
 PyObject *shape_tuple(const int64_t *shape, int ndim) {
+    int64_t sizes[EBB_DIMENSIONS_MAX];
+    memcpy(sizes, shape, (size_t)ndim * sizeof *sizes); /* the collector may run now */
     PyObject *tuple = PyTuple_New(ndim);
     for (int i = 0; tuple && i < ndim; i++) {
-        PyObject *size = PyLong_FromLongLong(shape[i]);
+        PyObject *size = PyLong_FromLongLong(sizes[i]);
         if (!size || PyTuple_SetItem(tuple, i, size) != 0)
             Py_CLEAR(tuple);
     }

@@ -62,10 +62,9 @@ int exchange_choose(PyObject *object, struct ebb_tensor *tensor, enum ebb_exchan
 }
 
 void *exchange_refuse(const struct exported *exported) {
-    error_raise_buffer();
-    if (exported->copy)
+    if (exported->copy) /* first: what is raised may have the collector run */
         ebb_object_end(exported->copy);
-    return NULL;
+    return error_raise_buffer();
 }
 
 static PyObject *plain_capsule(const struct exported *exported, bool plain_bool) {

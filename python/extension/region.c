@@ -302,9 +302,8 @@ static PyObject *make_tensor(PyObject *object, PyObject *arguments, PyObject *ke
         return NULL;
     struct ebb_tensor *tensor = tensor_make(self->handle, dtype, ndim, shape);
     if (tensor && zeroed && ebb_tensor_fill(tensor, ebb_value_int(0)) != 0) {
-        error_raise();
         ebb_object_end(tensor);
-        return NULL;
+        return error_raise();
     }
     return tensor_wrap(self, tensor);
 }

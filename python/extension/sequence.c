@@ -6,6 +6,8 @@
  */
 #include "module.h"
 
+#include <string.h>
+
 struct inputs {
     PyObject *list; /* keeps what has regions of its own */
     struct borrowed *borrowed;
@@ -66,9 +68,12 @@ static bool is_alike(const struct ebb_tensor *a, const struct ebb_tensor *b) {
 
 static int refuse_unlike(const struct inputs *inputs, size_t index) {
     const struct ebb_tensor *first = inputs->tensors[0], *other = inputs->tensors[index];
-    PyObject *one = shape_tuple(first->shape, first->ndim);
-    PyObject *two = shape_tuple(other->shape, other->ndim);
     const char *a = dtype_name(first->dtype), *b = dtype_name(other->dtype);
+    int64_t sizes[EBB_DIMENSIONS_MAX]; /* first: to make a tuple may end the region */
+    int ndim = other->ndim;
+    memcpy(sizes, other->shape, (size_t)ndim * sizeof *sizes);
+    PyObject *one = shape_tuple(first->shape, first->ndim);
+    PyObject *two = shape_tuple(sizes, ndim);
     if (one && two) {
         PyObject *text = PyUnicode_FromFormat("stack: number %zu is %s %S, the first is %s %S",
                                               index, b ? b : "?", two, a ? a : "?", one);
@@ -110,18 +115,17 @@ static int fill(ebb_region region, struct ebb_tensor *result, const struct input
     return 0;
 }
 
+/* NULL with ebb's error, which is raised when nothing is left to end: that may end the region. */
 static struct ebb_tensor *stack(ebb_region region, const struct inputs *inputs) {
     const struct ebb_tensor *first = inputs->tensors[0];
     int64_t shape[EBB_DIMENSIONS_MAX] = {(int64_t)inputs->count};
     for (int i = 0; i < first->ndim; i++)
         shape[i + 1] = first->shape[i];
     struct ebb_tensor *result = tensor_make(region, first->dtype, first->ndim + 1, shape);
-    if (result && ebb_tensor_count(result) != 0 && fill(region, result, inputs) != 0) {
-        error_raise();
-        ebb_object_end(result);
-        return NULL;
-    }
-    return result;
+    if (!result || ebb_tensor_count(result) == 0 || fill(region, result, inputs) == 0)
+        return result;
+    ebb_object_end(result);
+    return NULL;
 }
 
 PyObject *sequence_stack(PyObject *self, PyObject *sequence) {

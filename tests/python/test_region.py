@@ -219,38 +219,84 @@ class Lifetimes(Refused):
         there.copy_(Hostile(lambda: region.promote(there)))
         self.assertTrue((there.numpy() == 1).all())
 
-    def test_what_is_collected_may_end_the_region(self):
+    def some(region):
+        return [region.zeros(shape) for shape in (7, (7,) * 3, (1,) * 20 + (7,)) * 9]
+
+    def ends_in_between(self, make, act, later, limit=None, fill=some):
+        """make(region), where so many objects later the collector ends that, and others come to lie
+        there, which nobody may end; the error's name and text, too."""
         class Cycle:
-            def __init__(self, act):
-                self.me, self.act = self, act
+            def __init__(self):
+                self.me = self
 
             def __del__(self):
-                self.act()
+                getattr(region, act)()
+                other = region if region.is_open else ebb.Region(pool)
+                over.extend(fill(other))
+                there.append((other, other.stats["blocks"]))
 
+        pool, over, there = ebb.Pool(), [], []
+        region, thresholds = ebb.Region(pool, limit=limit), gc.get_threshold()
+        if not gc.get_freeze_count():  # full collections are fast then
+            gc.freeze()
+            self.addCleanup(gc.unfreeze)
+        gc.collect()  # and no object is there to be used again
+        gc.disable()
+        Cycle()
+        gc.set_threshold(gc.get_count()[0] + later)
+        gc.enable()
+        try:
+            return make(region), None, None
+        except ebb.Error as error:
+            return None, error.name, str(error)
+        finally:
+            gc.set_threshold(*thresholds)
+            for other, blocks in there:
+                self.assertGreaterEqual(other.stats["blocks"], blocks)
+
+    def test_what_is_collected_may_end_the_region(self):
         arrays = [numpy.ones(5000 + i) for i in range(3)]
         makes = [lambda region: [region.zeros(10000)],
                  lambda region: [region.stack(arrays[:1] * 3)],
                  lambda region: [region.tensor(arrays[0], copy=True)],
                  lambda region: [region.pad(arrays)], lambda region: region.pack(arrays)]
-        thresholds = gc.get_threshold()
         for make, act, later in itertools.product(makes, ("reset", "close"), range(1, 20)):
-            region = ebb.Region()
-            gc.collect()
-            gc.disable()
-            Cycle(getattr(region, act))
-            gc.set_threshold(gc.get_count()[0] + later)
-            gc.enable()
-            try:
-                tensors = make(region)
-            except ebb.Error as error:
-                self.assertEqual(error.name, "EBB_E_STALE", error)
-                tensors = []
-            finally:
-                gc.set_threshold(*thresholds)
-            for tensor in tensors:
+            tensors, name, text = self.ends_in_between(make, act, later)
+            self.assertIn(name, (None, "EBB_E_STALE"), text)
+            for tensor in tensors or []:
                 if tensor is not None and tensor.is_live:
                     tensor.numpy()[...] = 1
             del tensors
+
+    def test_what_is_collected_may_end_the_region_of_what_is_refused(self):
+        def stacks(limit):
+            try:
+                return ebb.Region(limit=limit).stack([same] * 3) is not None
+            except ebb.Error:
+                return False
+
+        def fill(region):  # as it was
+            return [*(region.tensor(same) for _ in range(3)), region.empty((3, *same.shape))]
+
+        same, other = (numpy.ones((1,) * 20 + (size,)) for size in (5000, 5001))
+        limit = next(filter(stacks, range(24 * 5000, 26 * 5000, 64))) - 64  # none for a part's head
+        wanted = f"stack: number 1 is float64 {other.shape}, the first is float64 {same.shape}"
+        for act, later in itertools.product(("reset", "close"), range(1, 30)):
+            _, name, text = self.ends_in_between(
+                lambda region: region.stack([same, other]), act, later)
+            self.assertIn(name, ("EBB_E_SHAPE", "EBB_E_STALE"), text)
+            if name == "EBB_E_SHAPE":
+                self.assertEqual(text, wanted)
+            _, name, text = self.ends_in_between(
+                lambda region: region.stack([same] * 3), act, later, limit, fill)
+            self.assertIn(name, ("EBB_E_REGION_LIMIT", "EBB_E_STALE"), text)
+
+    def test_sizes_are_read_before_what_is_collected_ends_the_region(self):
+        wanted = (1,) * 20 + (5000,)  # Python keeps no tuples that are as long
+        for act, later in itertools.product(("reset", "close"), range(1, 20)):
+            shape, name, text = self.ends_in_between(
+                lambda region: region.zeros(wanted).shape, act, later)
+            self.assertIn((shape, name), ((wanted, None), (None, "EBB_E_STALE")), text)
 
     def test_what_only_says_that_it_is_of_a_class(self):
         pool, region = ebb.Pool(), ebb.Region()
