@@ -62,6 +62,15 @@ def _is_set(event):
             event._cond.release()
 
 
+def _recall_with_inside(message):
+    """What is inside of a batch that was opened is of who has that."""
+    left = [message]
+    while left:
+        pool, number, inside = left.pop()
+        if _recall(pool, number):
+            left.extend(inside)
+
+
 def _this_process():
     """A child in a namespace of its own may have its parent's number."""
     return os.getpid(), forks()
@@ -102,7 +111,7 @@ class Delivery:
     def _give_back(self):
         with contextlib.suppress(IndexError):  # none is left
             while True:
-                _recall(*self.messages.popleft())
+                _recall_with_inside(self.messages.popleft())
 
 
 def _variable(frame, name):
@@ -118,7 +127,7 @@ def _variable(frame, name):
 _delivery = None
 
 
-def note(pool, parcel, loop):
+def note(parcel, loop):
     """The loop in this frame is about to send the parcel. A thread of the worker's has no frame of
     torch's, and some torch may have no such event: then what nobody opened stays until no other
     slot is left."""
@@ -128,4 +137,4 @@ def note(pool, parcel, loop):
         if over is None:
             return
         _delivery = Delivery(over)
-    _delivery.messages.append((pool, parcel._message()))
+    _delivery.messages.append(parcel._message())

@@ -279,7 +279,7 @@ class Collate:
         loop = delivery.loop_of_worker()
         if loop is None:
             return parcel.open()
-        delivery.note(self.pool, parcel, loop)
+        delivery.note(parcel, loop)
         return parcel
 
 

@@ -191,10 +191,25 @@ static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
 
 PyDoc_STRVAR(message_doc,
 "_message()\n--\n\n"
-"The bytes by which _recall() knows it; they own nothing.");
+"(pool, bytes, inside): by the first two _recall() knows it, they own nothing; `inside` are the\n"
+"same of the parcels in the batch.");
 
-static PyObject *parcel_message(PyObject *object, PyObject *Py_UNUSED(none)) {
-    return to_bytes(&((struct parcel *)object)->parcel);
+static PyObject *parcel_message(PyObject *object, PyObject *none) {
+    const struct parcel *self = (struct parcel *)object;
+    Py_ssize_t count = self->inside ? PyList_Size(self->inside) : 0;
+    PyObject *inside = PyTuple_New(count);
+    for (Py_ssize_t i = 0; inside && i < count; i++) {
+        PyObject *one = parcel_message(PyList_GetItem(self->inside, i), none);
+        if (one)
+            PyTuple_SetItem(inside, i, one);
+        else
+            Py_CLEAR(inside);
+    }
+    PyObject *bytes = inside ? to_bytes(&self->parcel) : NULL;
+    PyObject *message = bytes ? PyTuple_Pack(3, self->pool, bytes, inside) : NULL;
+    Py_XDECREF(bytes);
+    Py_XDECREF(inside);
+    return message;
 }
 
 PyDoc_STRVAR(copy_doc,

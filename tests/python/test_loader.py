@@ -1264,6 +1264,25 @@ class Bounds(Refused, Regions):
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
 
+    def test_nor_do_parcels_inside_of_batches_stay(self):
+        """That nobody opened, whatever pool they are of; those of a batch that arrived do."""
+        class Sends:
+            def __getitem__(self, index):
+                return pools[index % 2].send([torch.full((3000,), index), pools[1].send(index)])
+
+        pools = [ebb.Pool("shared"), ebb.Pool("shared")]
+        batches = iter(torch.utils.data.DataLoader(
+            Sends(), 2, num_workers=1, prefetch_factor=4, sampler=range(40),
+            collate_fn=ebb.Collate(pools[0], list)))
+        kept = next(batches)
+        del batches
+        gc.collect()
+        self.assertEqual([pool.reclaim(sent_too=True) for pool in pools], [0, 0])
+        self.assertEqual([(int(part[0]), number) for part, number in kept], [(0, 0), (1, 1)])
+        del kept
+        for pool in pools:
+            self.assertAllFree(pool)
+
     def test_nor_do_they_stay_when_an_exception_of_a_worker_was_caught(self):
         """Its iterator is part of a cycle, and torch ends the workers by a signal then."""
         class Fails:
