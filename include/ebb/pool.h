@@ -62,8 +62,9 @@ struct ebb_pool_options {
                                   * of its 1024 pools */
     uint64_t wait_ns;            /* shared: opening waits so long for a slot, then takes those that
                                   * the dead have sent; 0: at once */
-    bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second
-                                   * at least, and after each signal. false: EBB_E_SLOTS at once.
+    bool (*go_on)(void *context); /* shared: who has to wait asks it first, then every tenth of a
+                                   * second at least, and after each signal. false: EBB_E_SLOTS at
+                                   * once, without any wait if it is the first answer.
                                    * It may be asked in several threads, and must not end the pool.
                                    * No thread is cancelled in it.
                                    * NULL: nothing ends the wait but time */

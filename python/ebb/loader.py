@@ -53,8 +53,8 @@ def _beside(key, batch):
 _beside.__module__ = "ebb"
 
 
-def _open_region(pool):
-    region = Region(pool, name="batch")
+def _open_region(pool, waits=True):
+    region = Region(pool, name="batch", _waits=waits)
     region._keeps = True
     return region
 
@@ -95,14 +95,12 @@ def _send(writer):
 
 
 def _open(pool):
-    """A region; where there is no slot, after a look for cycles that _send() did not look for."""
-    try:
-        return _open_region(pool)
-    except Error:
-        region = _opening.before(lambda: _or_none(_open_region, pool))
-        if region is None:
-            raise
-        return region
+    """A region; where there is no slot, after a look for cycles that _send() did not look for. Only
+    then it waits, once: for what cycles of this process keep that would be in vain."""
+    region = _or_none(_open_region, pool, False)
+    if region is None:
+        region = _opening.before(lambda: _or_none(_open_region, pool, False))
+    return _open_region(pool) if region is None else region
 
 
 def _ship(writer, region):

@@ -83,6 +83,8 @@ struct pool {
 int pool_add(PyObject *module);
 /* The pool behind the object, NULL with an exception if it is closed or none. */
 ebb_pool *pool_of(PyObject *object);
+/* Whether what this thread opens from now on waits for no slot, whatever its pool says. */
+void pool_hurry(bool does);
 /* What this process has counted: a forked child begins anew. */
 struct pool_batches *pool_batches(struct pool *pool);
 

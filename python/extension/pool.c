@@ -131,11 +131,19 @@ static int check_wishes(const struct wishes *wishes, const char *kind, unsigned 
                : check_use(kind, "device", wishes->device.given, "'device' or 'pinned'");
 }
 
+static _Thread_local bool hurries;
+
+void pool_hurry(bool does) {
+    hurries = does;
+}
+
 /* Whoever waits for a slot, with the interpreter's lock or without: handlers of signals run in the
  * main thread, and other threads may have what is waited for. What a handler raises stays for who
  * called. */
-static bool has_no_signal(void *context) {
+static bool may_wait(void *context) {
     (void)context;
+    if (hurries)
+        return false;
     PyGILState_STATE state = PyGILState_Ensure();
     if (state == PyGILState_LOCKED) {
         Py_BEGIN_ALLOW_THREADS
@@ -172,7 +180,7 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     options.slot_bytes = (size_t)wishes.slot_bytes.value;
     options.slots = (uint32_t)wishes.slots.value;
     options.wait_ns = (uint64_t)(wishes.wait * 1e9);
-    options.go_on = options.wait_ns ? has_no_signal : NULL;
+    options.go_on = options.wait_ns ? may_wait : NULL;
     options.device = (int)wishes.device.value;
     try_waiting();
     ebb_pool *pool = wishes.descriptor.given

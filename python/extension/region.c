@@ -82,7 +82,14 @@ static void open_handle(struct region *self, const void *options) {
     self->handle = ebb_region_open(options);
 }
 
-static int open_checked(struct region *self, struct ebb_region_options *options) {
+/* Nothing of the program's runs in here. */
+static void open_at_once(struct region *self, const void *options) {
+    pool_hurry(true);
+    open_handle(self, options);
+    pool_hurry(false);
+}
+
+static int open_checked(struct region *self, struct ebb_region_options *options, bool waits) {
     if (self->pool != Py_None && !(options->pool = pool_of(self->pool)))
         return -1;
     if (self->parent != Py_None) {
@@ -93,7 +100,7 @@ static int open_checked(struct region *self, struct ebb_region_options *options)
         region_take_pool(self, above);
     }
     bool locked = options->parent.lane; /* whose tensors any thread could end meanwhile */
-    region_open_listed(self, locked, open_handle, options);
+    region_open_listed(self, locked, waits ? open_handle : open_at_once, options);
     if (ebb_region_is_open(self->handle))
         return 0;
     error_raise();
@@ -101,19 +108,21 @@ static int open_checked(struct region *self, struct ebb_region_options *options)
 }
 
 static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-    static char *words[] = {"pool", "parent", "name", "hint", "limit", NULL};
+    static char *words[] = {"pool", "parent", "name", "hint", "limit", "_waits", NULL};
     struct ebb_region_options options = {.size = sizeof options};
     PyObject *pool = Py_None, *parent = Py_None;
+    int waits = 1;
     struct number hint = {"hint", 0, PY_SSIZE_T_MAX, 0, false};
     struct number limit = {"limit", 1, PY_SSIZE_T_MAX, 0, false};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OzO&O&:Region", words, &pool, &parent,
-                                     &options.name, number_parse, &hint, number_parse, &limit))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OzO&O&p:Region", words, &pool,
+                                     &parent, &options.name, number_parse, &hint, number_parse,
+                                     &limit, &waits))
         return NULL;
     options.hint_bytes = (size_t)hint.value;
     options.limit_bytes = (size_t)limit.value;
     /* first: it may have the collector run */
     struct region *self = region_make(type, pool, parent);
-    if (self && open_checked(self, &options) == 0)
+    if (self && open_checked(self, &options, waits != 0) == 0)
         return (PyObject *)self;
     Py_XDECREF((PyObject *)self);
     return NULL;

@@ -282,12 +282,15 @@ static bool may_go_on(const struct shared *shared) {
 }
 
 /* Waits until a slot has become free since `seen`, a signal has come, or so long. False: whoever
- * waits is to give up. The lock is not held meanwhile. */
+ * waits is to give up, which is asked first: he may not want to wait at all. The lock is not held
+ * meanwhile. */
 static bool wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
     shared_unlock(shared);
-    atomic_store(&shared->control->waiting, 1);
-    (void)os.wait(&shared->control->frees, seen, ns);
     bool goes_on = may_go_on(shared);
+    if (goes_on) {
+        atomic_store(&shared->control->waiting, 1);
+        (void)os.wait(&shared->control->frees, seen, ns);
+    }
     shared_lock(shared);
     return goes_on;
 }

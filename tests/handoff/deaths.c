@@ -264,6 +264,12 @@ static void who_is_asked_ends_the_wait(void **state) {
     assert_text_names("1 are written to");
     assert_true(os.now_ns() - began < 50000000000);
     assert_int_equal(asked.times, 3);
+    asked = (struct asked){.pool = asked.pool, .most = 1};
+    began = os.now_ns();
+    for (unsigned i = 0; i < 40; i++) /* it is asked before any wait */
+        assert_false(ebb_region_is_open(OPEN(.pool = asked.pool)));
+    assert_true(os.now_ns() - began < 2000000000);
+    assert_int_equal(asked.times, 40);
     asked = (struct asked){.pool = asked.pool, .most = 1, .frees = region};
     region = OPEN(.pool = asked.pool);
     assert_true(ebb_region_is_open(region));

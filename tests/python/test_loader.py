@@ -895,12 +895,23 @@ class Structure(Regions):
             kept[:] = [ebb.empty((5000,), torch.float32)]
             return cycle[0]
 
-        pool, kept = ebb.Pool("shared", slots=4), []
-        with mock.patch.object(ebb_loader, "_sending", ebb_loader._Collects()), \
-                mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
-            for _ in range(30):
-                ebb.Collate(pool, inner)([None])
+        kept = []
+        for wait in (0, 20):  # which nobody has to sit out
+            pool, start = ebb.Pool("shared", slots=4, wait=wait), time.monotonic()
+            with mock.patch.object(ebb_loader, "_sending", ebb_loader._Collects()), \
+                    mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+                for _ in range(30):
+                    ebb.Collate(pool, inner)([None])
             self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (0, 30))
+            self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_batch_that_gets_no_slot_waits_once(self):
+        pool = ebb.Pool("shared", slots=1, wait=2)
+        taken, start = pool.send(5), time.monotonic()
+        with mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+            self.assertEqual(ebb.Collate(pool)([5]).tolist(), [5])
+        waited = time.monotonic() - start
+        self.assertEqual((taken.open(), waited > 1.9, waited < 3.8), (5, True, True), waited)
 
     def test_full_collections_are_few_where_others_have_all_slots(self):
         pool = ebb.Pool("shared", slots=2)
