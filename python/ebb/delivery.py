@@ -86,8 +86,9 @@ class Delivery:
         self.messages = deque(maxlen=_SLOTS_MOST)
         self.ends = threading.Event()
         util.Finalize(None, self._end, exitpriority=0)
+        self.looks = threading.Thread(target=self._look, name="ebb.delivery", daemon=True)
         with contextlib.suppress(RuntimeError):  # no thread to be had: at the end, then
-            threading.Thread(target=self._look, name="ebb.delivery", daemon=True).start()
+            self.looks.start()
 
     def _look(self):
         while not self.ends.wait(_LOOKS_AFTER):
@@ -105,6 +106,8 @@ class Delivery:
         self.ends.set()
         with contextlib.suppress(KeyboardInterrupt):  # who interrupts it again does not wait
             self._wait_until_over()
+        if self.looks.is_alive():  # it may be giving back what is in a batch
+            self.looks.join(_LOOKS_AFTER)
         if _is_set(self.over):
             self._give_back()
 

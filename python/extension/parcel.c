@@ -192,18 +192,20 @@ static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
 PyDoc_STRVAR(message_doc,
 "_message()\n--\n\n"
 "(pool, bytes, inside): by the first two _recall() knows it, they own nothing; `inside` are the\n"
-"same of the parcels in the batch.");
+"same of the parcels in the batch that this process made.");
 
 static PyObject *parcel_message(PyObject *object, PyObject *none) {
     const struct parcel *self = (struct parcel *)object;
     Py_ssize_t count = self->inside ? PyList_Size(self->inside) : 0;
-    PyObject *inside = PyTuple_New(count);
+    PyObject *inside = PyList_New(0);
     for (Py_ssize_t i = 0; inside && i < count; i++) {
-        PyObject *one = parcel_message(PyList_GetItem(self->inside, i), none);
-        if (one)
-            PyTuple_SetItem(inside, i, one);
-        else
+        PyObject *parcel = PyList_GetItem(self->inside, i), *one;
+        if (((struct parcel *)parcel)->forks != ebb_forks())
+            continue; /* its parent's, which gives it back */
+        one = parcel_message(parcel, none);
+        if (!one || PyList_Append(inside, one) != 0)
             Py_CLEAR(inside);
+        Py_XDECREF(one);
     }
     PyObject *bytes = inside ? to_bytes(&self->parcel) : NULL;
     PyObject *message = bytes ? PyTuple_Pack(3, self->pool, bytes, inside) : NULL;
