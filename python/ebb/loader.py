@@ -69,15 +69,19 @@ class _Collects:
     def __init__(self):
         self.pause = self.left = 0
 
-    def before(self, make):
+    def before(self, make, kept=None):
         """What it makes, or None, after a full collection; None without asking it while none is
-        made."""
+        made. `kept()` counts what a collection is to make less; without it one has helped if
+        something is made."""
         if self.left > 0:
             self.left -= 1
             return None
+        before = kept and kept()
         gc.collect()
+        helps = kept and kept() < before
         made = make()
-        self.pause = min(2 * self.pause or 2, self.MOST) if made is None else 0
+        helps = helps if kept else made is not None
+        self.pause = 0 if helps else min(2 * self.pause or 2, self.MOST)
         self.left = self.pause
         return made
 
@@ -94,12 +98,19 @@ def _send(writer):
     return _sending.before(writer.send) if parcel is None else parcel
 
 
+def _kept(pool):
+    """Bytes of its regions here that are open, or outlived by something."""
+    stats = pool.stats
+    return stats["owned"] + stats["held"]
+
+
 def _open(pool):
     """A region; where there is no slot, after a look for cycles that _send() did not look for. Only
     then it waits, once: for what cycles of this process keep that would be in vain."""
     region = _or_none(_open_region, pool, False)
     if region is None:
-        region = _opening.before(lambda: _or_none(_open_region, pool, False))
+        # meanwhile the trainer may have freed a slot, which is not the collection's merit
+        region = _opening.before(lambda: _or_none(_open_region, pool, False), lambda: _kept(pool))
     return _open_region(pool) if region is None else region
 
 

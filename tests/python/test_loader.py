@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stock DataLoader with ebb.Collate: the same batches, and what becomes of the regions."""
 
+import contextlib
 import copy
 import gc
 import mmap
@@ -886,6 +887,18 @@ class Structure(Regions):
                 ebb.Collate(pool, cycle)([None])
             self.assertGreater(counts[2], 15)  # it is tried again, and goes on if it helps
 
+    @contextlib.contextmanager
+    def opens(self):
+        """How regions of batches are opened meanwhile: one that waits, or one that tries."""
+        def open_region(pool, waits=True):
+            opened.append("waits" if waits else "tries")
+            return real(pool, waits)
+
+        opened, real = [], ebb_loader._open_region
+        with mock.patch.object(ebb_loader, "_open_region", open_region), \
+                mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+            yield opened
+
     def test_old_cycles_take_no_slots_for_good_beside_what_is_kept(self):
         """What is kept lets the search for them pause, and where no slot is left none is sent."""
         def inner(samples):
@@ -896,22 +909,36 @@ class Structure(Regions):
             return cycle[0]
 
         kept = []
-        for wait in (0, 20):  # which nobody has to sit out
-            pool, start = ebb.Pool("shared", slots=4, wait=wait), time.monotonic()
+        for wait in (0, 20):
+            pool = ebb.Pool("shared", slots=4, wait=wait)
             with mock.patch.object(ebb_loader, "_sending", ebb_loader._Collects()), \
-                    mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+                    self.opens() as opens:
                 for _ in range(30):
                     ebb.Collate(pool, inner)([None])
             self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (0, 30))
-            self.assertLess(time.monotonic() - start, 20)
+            self.assertNotIn("waits", opens)
 
     def test_a_batch_that_gets_no_slot_waits_once(self):
-        pool = ebb.Pool("shared", slots=1, wait=2)
-        taken, start = pool.send(5), time.monotonic()
-        with mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+        pool = ebb.Pool("shared", slots=1, wait=0.1)
+        taken = pool.send(5)
+        with self.opens() as opens:
             self.assertEqual(ebb.Collate(pool)([5]).tolist(), [5])
-        waited = time.monotonic() - start
-        self.assertEqual((taken.open(), waited > 1.9, waited < 3.8), (5, True, True), waited)
+        self.assertEqual((taken.open(), opens), (5, ["tries", "tries", "waits"]))
+
+    def test_full_collections_are_few_where_others_free_slots_meanwhile(self):
+        def let_go():
+            sent.pop().open()
+
+        pool = ebb.Pool("shared", slots=1, wait=20)
+        sent = [pool.send(6)]
+        with self.opens(), \
+                mock.patch.object(ebb_loader.gc, "collect", side_effect=let_go) as collect:
+            for number in range(20):
+                sent = sent or [pool.send(6)]
+                if ebb_loader._opening.left:
+                    sent.pop().open()
+                self.assertEqual(ebb.Collate(pool)([number]).tolist(), [number])
+        self.assertLess(collect.call_count, 6)
 
     def test_full_collections_are_few_where_others_have_all_slots(self):
         pool = ebb.Pool("shared", slots=2)
@@ -1293,6 +1320,17 @@ class Bounds(Refused, Regions):
         del kept
         for pool in pools:
             self.assertAllFree(pool)
+
+    def test_but_those_that_the_trainer_made_do(self):
+        """A worker that was forked has them inside of its batches, too, and no part in them."""
+        pool = ebb.Pool("shared")
+        made = [pool.send([index]) for index in range(40)]
+        batches = iter(torch.utils.data.DataLoader(
+            made, 2, num_workers=1, prefetch_factor=4, collate_fn=ebb.Collate(pool, list)))
+        next(batches)
+        del batches
+        gc.collect()
+        self.assertEqual([parcel.open()[0] for parcel in made[2:]], [*range(2, 40)])
 
     def test_nor_do_they_stay_when_an_exception_of_a_worker_was_caught(self):
         """Its iterator is part of a cycle, and torch ends the workers by a signal then."""
