@@ -62,9 +62,11 @@ static unsigned next_number(struct served *first) {
 
 /* Where there is no room for it, it is to be looked for. */
 static void note_free(struct served *first, unsigned number) {
+    if (number >= first->free_from) /* a program's own name, say: it was not given */
+        return;
     if (first->ends < SERVED_ENDED)
         first->ended[first->ends++] = number;
-    else if (number < first->free_from)
+    else
         first->free_from = number;
 }
 

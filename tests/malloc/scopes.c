@@ -442,6 +442,9 @@ static void test_names_with_numbers_are_told_apart(void **state) {
         sites[i] = SITE(.name = names[i][0]);
         finish(begin(sites[i]));
         assert_string_equal(told_of(sites[i]), names[i][1]);
+        ebb_site *far = SITE(.name = "call#77"); /* far from what was given so far */
+        finish(begin(far));
+        assert_int_equal(ebb_site_destroy(far), 0);
     }
     for (unsigned i = 3; i >= 2; i--) { /* whoever had it, the number is free */
         assert_int_equal(ebb_site_destroy(sites[i]), 0);
