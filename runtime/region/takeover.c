@@ -214,7 +214,7 @@ bool track_gives_way(struct track *track, size_t bytes, size_t align) {
     size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
     track_look(track);
-    if (!leaves(track, least, small ? RANGE_SLOT : align))
+    if (!leaves(track, least, size_larger(align, RANGE_SLOT))) /* as all gaps begin */
         return false;
     track->cursor = track_cursor(track);
     track->open = track->serving = false;
