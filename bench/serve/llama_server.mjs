@@ -3,6 +3,8 @@
  * llama_server.mjs FETCHED MODEL - llama.cpp, by node-llama-cpp, behind Node's http server.
  *
  * A request's tokens are read, and 8 more are made, the likeliest each time; the answer says which.
+ * One request at a time: what llama.cpp computes together with others rounds otherwise, and the
+ * answers must not depend on who came when.
  * FETCHED has node_modules. Prints `port N`; ends with standard input. The model runs on threads
  * of the library's own, where no request has a scope: there are none here.
  */
@@ -10,7 +12,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const SEQUENCES = 4, MADE = 8, ANSWER = 16, CONTEXT = 2048;
+const MADE = 8, ANSWER = 16, CONTEXT = 2048;
 
 const [fetched, file] = process.argv.slice(2);
 const entry = path.join(fetched, 'node_modules', 'node-llama-cpp', 'dist', 'index.js');
@@ -21,12 +23,12 @@ const llama = await getLlama({
 });
 const model = await llama.loadModel({ modelPath: file });
 const context = await model.createContext({
-  sequences: SEQUENCES, contextSize: CONTEXT, batchSize: CONTEXT, threads: 1,
+  sequences: 1, contextSize: CONTEXT, batchSize: CONTEXT, threads: 1,
 });
-const unused = Array.from({ length: SEQUENCES }, () => context.getSequence());
+const sequence = context.getSequence();
+let before = Promise.resolve();
 
-async function answerOf(tokens) {
-  const sequence = unused.pop(); // as many as there are connections
+async function compute(tokens) {
   const made = new Float32Array(ANSWER);
   let count = 0;
   await sequence.clearHistory();
@@ -35,8 +37,12 @@ async function answerOf(tokens) {
     made[count++] = token;
     if (count === MADE) break;
   }
-  unused.push(sequence);
   return Buffer.from(made.buffer);
+}
+
+function answerOf(tokens) {
+  before = before.then(() => compute(tokens));
+  return before;
 }
 
 const server = http.createServer((request, response) => {
