@@ -208,6 +208,17 @@ static void take_pair(ebb_site *site, size_t first, size_t second) {
     assert_int_equal(ebb_step_end(step), 0);
 }
 
+/* A site with a plan for these two, and a limit on pages from now on. */
+static ebb_site *pair_site(ebb_pool *pool, size_t first, size_t second, size_t limit) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < LEARNING; i++)
+        take_pair(site, first, second);
+    assert_int_equal(site_stats(site).plan_height, first + second);
+    (void)ebb_pool_trim(pool, 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, limit), 0);
+    return site;
+}
+
 /* That of both sizes is higher than the limit, which each step fits. */
 static void a_plan_that_is_too_high_for_the_limit_gives_way(void **state) {
     ebb_pool *pool = POOL(0);
@@ -246,13 +257,8 @@ static void a_try_that_would_fit_in_parts_harms_no_plan(void **state) {
     static const size_t tries[] = {46 * KIB, 50 * KIB, 60 * KIB};
     for (unsigned k = 0; k < 2 * sizeof tries / sizeof *tries; k++) {
         ebb_pool *pool = POOL(0);
-        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-        for (unsigned i = 0; i < LEARNING; i++)
-            take_pair(site, 60 * KIB, 44 * KIB);
+        ebb_site *site = pair_site(pool, 60 * KIB, 44 * KIB, 120 * KIB);
         struct ebb_site_stats learnt = site_stats(site);
-        assert_int_equal(learnt.plan_height, 104 * KIB);
-        (void)ebb_pool_trim(pool, 0);
-        assert_int_equal(ebb_pool_set_reserved_limit(pool, 120 * KIB), 0);
         for (unsigned i = 0; i < LEARNING; i++) {
             ebb_step step = ebb_step_begin(site, 0);
             for (unsigned block = 0; block < 3; block++) {
@@ -279,12 +285,7 @@ static void an_empty_arena_is_in_nobodys_way(void **state) {
     static const size_t pairs[][2] = {{112, 8}, {80, 40}, {116, 2}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         ebb_pool *pool = POOL(0);
-        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-        for (unsigned i = 0; i < LEARNING; i++)
-            take_pair(site, 60 * KIB, 44 * KIB);
-        assert_int_equal(site_stats(site).plan_height, 104 * KIB);
-        (void)ebb_pool_trim(pool, 0);
-        assert_int_equal(ebb_pool_set_reserved_limit(pool, 120 * KIB), 0);
+        ebb_site *site = pair_site(pool, 60 * KIB, 44 * KIB, 120 * KIB);
         ebb_step step = ebb_step_begin(site, 0);
         void *first = block_of(step.region, 60 * KIB, 64);
         assert_int_equal(ebb_region_release(step.region, first), 0);
@@ -304,12 +305,7 @@ static void an_empty_arena_is_in_nobodys_way(void **state) {
 /* A step that fits the limit where the run beside the arena grows: what is free there counts. */
 static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
     ebb_pool *pool = POOL(0);
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    for (unsigned i = 0; i < LEARNING; i++)
-        take_pair(site, 32 * KIB, 28 * KIB);
-    assert_int_equal(site_stats(site).plan_height, 60 * KIB);
-    (void)ebb_pool_trim(pool, 0);
-    assert_int_equal(ebb_pool_set_reserved_limit(pool, 168 * KIB), 0);
+    ebb_site *site = pair_site(pool, 32 * KIB, 28 * KIB, 168 * KIB);
     ebb_step step = ebb_step_begin(site, 0);
     void *first = block_of(step.region, 68 * KIB, 64);
     assert_int_equal(ebb_region_release(step.region, first), 0);
