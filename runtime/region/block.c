@@ -248,12 +248,12 @@ static void *allocate_planned(struct region *region, const struct request *reque
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     uint64_t turned_away_bytes = track->seen.turned_away_bytes;
     bool first = harms && track_is_doubtful(track, request->bytes, request->key);
-    void *block = first ? allocate_in_lane(region, request) : NULL;
-    void *planned = first && !block ? NULL : place_planned(track, request);
-    if (planned)
-        return planned;
-    if (!first)
-        block = allocate_in_lane(region, request); /* the plan is asked once */
+    void *block = first ? NULL : place_planned(track, request);
+    if (block)
+        return block;
+    block = allocate_in_lane(region, request); /* the plan is asked once */
+    if (first && block)
+        (void)place_planned(track, request); /* it has no room, and hears of what it lacks */
     if (block) {
         track_note_block(track, block, request->bytes, request->align, request->key,
                          request->own);
