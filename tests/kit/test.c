@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 int stage_open(void **state) {
     struct stage *stage = malloc(sizeof *stage);
@@ -131,4 +133,9 @@ uint64_t number_in(const char *what, const char *text) {
 uint64_t number_from(const char *variable, uint64_t otherwise) {
     const char *text = getenv(variable);
     return text ? number_in(variable, text) : otherwise;
+}
+
+uint64_t fresh_seed(void) {
+    uint64_t by_clock = (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000;
+    return number_from("EBB_SEED", number_from("EBB_FRESH_SEED", by_clock));
 }

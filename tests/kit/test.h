@@ -66,4 +66,8 @@ struct ebb_survivor survivor_of(void *block, int mode);
 uint64_t number_from(const char *variable, uint64_t otherwise);
 uint64_t number_in(const char *what, const char *text);
 
+/* EBB_SEED, or one that is new: by the clock, or EBB_FRESH_SEED, which tests/run makes from what it
+ * tests, so that the same sources play the same games wherever they are tested. */
+uint64_t fresh_seed(void);
+
 #endif

@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 static struct os_table real_os;
 static uint64_t chance_state;
@@ -49,8 +47,7 @@ static void play(uint64_t seed, uint64_t ops, unsigned chance) {
 static void random_operations_survive_random_failures(void **state) {
     static const unsigned chances[] = {2, 5, 50};
     uint64_t ops = number_from("EBB_OPS", 20000);
-    uint64_t now = (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000;
-    uint64_t fresh = number_from("EBB_SEED", now);
+    uint64_t fresh = fresh_seed();
     fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh);
     for (size_t i = 0; i < sizeof chances / sizeof *chances; i++) {
         for (uint64_t seed = 1; !getenv("EBB_SEED") && seed <= 2; seed++)

@@ -23,7 +23,7 @@ enum { FIXED_SEEDS = 3, THREADS = 4 };
 
 static uint64_t ops = 40000;
 static unsigned kind; /* of memory */
-static uint64_t fresh_seed;
+static uint64_t fresh;
 static bool only_one;
 
 static void play_alone(uint64_t seed) {
@@ -73,7 +73,7 @@ static void play_seeds(void (*play)(uint64_t seed)) {
     if (!only_one)
         for (uint64_t seed = 1; seed <= FIXED_SEEDS; seed++)
             play(seed);
-    play(fresh_seed);
+    play(fresh);
 }
 
 static void random_operations_match_the_shadow(void **state) {
@@ -96,11 +96,11 @@ static int play_long(unsigned seconds) {
     time_t end = time(NULL) + (time_t)seconds;
     uint64_t games = 0;
     while (time(NULL) < end) {
-        fprintf(stderr, "seed %llu\n", (unsigned long long)++fresh_seed);
-        play_alone(fresh_seed);
-        play_limited(fresh_seed);
-        play_measuring(fresh_seed);
-        play_threads(fresh_seed);
+        fprintf(stderr, "seed %llu\n", (unsigned long long)++fresh);
+        play_alone(fresh);
+        play_limited(fresh);
+        play_measuring(fresh);
+        play_threads(fresh);
         games += 4;
     }
     printf("%llu games, no difference\n", (unsigned long long)games);
@@ -135,11 +135,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_operations_on_threads_match_their_shadows),
     };
     only_one = getenv("EBB_SEED") != NULL;
-    fresh_seed = number_from("EBB_SEED", (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000);
+    fresh = fresh_seed();
     ops = number_from("EBB_OPS", ops);
     kind = (unsigned)number_from("EBB_KIND", kind);
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
         return play_long(argc > 2 ? (unsigned)number_in("--long", argv[2]) : 600);
-    fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh_seed);
+    fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

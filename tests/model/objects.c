@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIXED_SEEDS = 3, CONTENTS_EVERY = 16 };
+enum { FIXED_SEEDS = 3, MOST_SEEDS = 40, CONTENTS_EVERY = 16 };
 
-static uint64_t ops = 4000, fresh_seed;
+static uint64_t ops = 4000, fresh;
 static bool only_one;
 
 /* ---- the user's types ---- */
@@ -178,21 +178,35 @@ static void play(uint64_t seed, unsigned how) {
     free(scene);
 }
 
+/* Whether these games have come to what they are for. Where nothing fails, blocks are born above by
+ * right and by mistake; under limits few are, and with failures sites hardly learn what survives. */
+static bool seen_enough(unsigned how) {
+    if (how & (LIMITED | FAULTY) && !refused)
+        return false;
+    if (how == PLANNED && !(tenured && tenured_wrong))
+        return false;
+    if (how == (PLANNED | LIMITED) && !(tenured + tenured_wrong))
+        return false;
+    return hits > 0 || !(how & PLANNED);
+}
+
+/* A few games are enough by far, as a rule. But where chunks lie and when a plan is ready are not of
+ * the seed: so there are more until what is to be seen was seen. */
 static void play_seeds(unsigned how) {
+    uint64_t seed = 1;
     refused = 0;
     hits = tenured = tenured_wrong = 0;
-    for (uint64_t seed = 1; !only_one && seed <= FIXED_SEEDS; seed++)
+    for (; !only_one && seed <= FIXED_SEEDS; seed++)
         play(seed, how);
-    assert_true((refused > 0) == ((how & (LIMITED | FAULTY)) != 0) || only_one);
-    play(fresh_seed, how);
+    play(fresh, how);
+    for (; !only_one && !seen_enough(how) && seed <= MOST_SEEDS; seed++)
+        play(seed, how);
     fprintf(stderr, "# %u refused, %llu blocks of plans, %llu + %llu born above\n", refused,
             (unsigned long long)hits, (unsigned long long)tenured,
             (unsigned long long)tenured_wrong);
-    assert_true((hits > 0) == ((how & PLANNED) != 0) || only_one);
-    assert_true(how & PLANNED || !tenured);
-    /* some, where nothing fails: under limits few, with failures they hardly learn what survives */
-    assert_true((tenured && tenured_wrong) || how != PLANNED || only_one);
-    assert_true(tenured + tenured_wrong || how != (PLANNED | LIMITED) || only_one);
+    assert_true(seen_enough(how) || only_one);
+    assert_true(how & (LIMITED | FAULTY) || !refused);
+    assert_true(how & PLANNED || !(hits + tenured));
 }
 
 static void random_objects_match_the_shadow(void **state) {
@@ -224,9 +238,9 @@ static int play_long(unsigned seconds) {
     uint64_t games = 0;
     static const unsigned ways[] = {0, LIMITED, FAULTY, PLANNED, PLANNED | LIMITED,
                                     PLANNED | FAULTY};
-    for (; time(NULL) < end; fresh_seed++, games += sizeof ways / sizeof *ways)
+    for (; time(NULL) < end; fresh++, games += sizeof ways / sizeof *ways)
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-            play(fresh_seed, ways[i]);
+            play(fresh, ways[i]);
     printf("%llu games, no difference, %llu blocks of plans\n", (unsigned long long)games,
            (unsigned long long)hits);
     return 0;
@@ -242,13 +256,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_objects_in_planned_steps_survive_failing_acquisitions),
     };
     only_one = getenv("EBB_SEED") != NULL;
-    fresh_seed = number_from("EBB_SEED", (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000);
+    fresh = fresh_seed();
     ops = number_from("EBB_OPS", 2 * ops) / 2;
     for (int i = 0; i < 2; i++)
         if (ebb_type_register(&node_types[i]) != 0)
             return 2;
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
         return play_long(argc > 2 ? (unsigned)number_in("--long", argv[2]) : 600);
-    fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh_seed);
+    fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { THREADS = 3, ROUNDS = 24, BOX = 64, RING = 2 };
 
@@ -229,7 +228,7 @@ static void play_one(uint64_t seed, ebb_pool *pool, uint32_t wild, uint64_t *all
 
 static void play(ebb_pool *pool, uint32_t wild) {
     struct ebb_site_stats sum = {0};
-    uint64_t seed = number_from("EBB_SEED", (uint64_t)time(NULL) << 20), allocations = 0;
+    uint64_t seed = fresh_seed(), allocations = 0;
     uint64_t most = number_from("EBB_TRACK_ALLOCATIONS", 60000);
     for (; allocations < most; seed++)
         play_one(seed, pool, wild, &allocations, &sum);

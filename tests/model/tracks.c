@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ALLOCATIONS_EACH 60000 /* of one test; EBB_TRACK_ALLOCATIONS says otherwise */
 #define REPLAYS 12             /* of one plan */
@@ -58,7 +57,7 @@ static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32
 
 static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
     struct totals totals = {0};
-    uint64_t seed = number_from("EBB_SEED", (uint64_t)time(NULL) << 20);
+    uint64_t seed = fresh_seed();
     uint64_t most = number_from("EBB_TRACK_ALLOCATIONS", ALLOCATIONS_EACH);
     while (totals.allocations < most) {
         struct dice dice = {seed, seed};
