@@ -178,8 +178,8 @@ static void play(uint64_t seed, unsigned how) {
     free(scene);
 }
 
-/* Whether these games have come to what they are for. Where nothing fails, blocks are born above by
- * right and by mistake; under limits few are, and with failures sites hardly learn what survives. */
+/* Whether these games have come to what they are for. Where nothing fails, blocks are born above
+ * by right and by mistake; under limits few are, and with failures sites hardly learn it. */
 static bool seen_enough(unsigned how) {
     if (how & (LIMITED | FAULTY) && !refused)
         return false;
@@ -190,8 +190,8 @@ static bool seen_enough(unsigned how) {
     return hits > 0 || !(how & PLANNED);
 }
 
-/* A few games are enough by far, as a rule. But where chunks lie and when a plan is ready are not of
- * the seed: so there are more until what is to be seen was seen. */
+/* A few games are enough by far, as a rule. But where chunks lie and when a plan is ready are not
+ * of the seed: so there are more until what is to be seen was seen. */
 static void play_seeds(unsigned how) {
     uint64_t seed = 1;
     refused = 0;
