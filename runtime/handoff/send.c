@@ -13,6 +13,7 @@
 #include "pool/shared.h"
 #include "region/hold.h"
 #include "region/safe.h"
+#include "region/small.h"
 
 /* The root of a tree in a slot, or NULL with an error. */
 static struct region *find_root(ebb_region handle) {
@@ -62,12 +63,20 @@ static int check_exports(struct region *root) {
                      "of pages under others", root->name, count, held);
 }
 
+/* Who has a live block there; if nobody has, whose pages these are, who says why. They differ if
+ * the block was relinked. */
+static struct region *find_region(const void *block) {
+    uintptr_t addr = (uintptr_t)block;
+    struct ebb_piece *piece = range_holds(addr) ? range_block_at(addr) : NULL;
+    struct region *region = piece ? region_of_piece(piece) : NULL;
+    return region && block_peek(region, piece, addr) ? region : region_peek(ebb_region_of(block));
+}
+
 /* The region of the tree that has the block, and its bytes. */
 static int find_block(struct region *root, const void *block, struct ebb_parcel *parcel) {
-    ebb_region home = ebb_region_of(block);
-    struct region *region = ebb_region_is_open(home) ? region_peek(home) : root;
+    struct region *region = find_region(block);
     struct block_place place;
-    if (region != root && !region_is_above(root, region))
+    if (region != root && (!region || !region_is_above(root, region)))
         region = root; /* which says that it is not its own */
     int result = block_find(region, block, &place);
     if (result)

@@ -59,6 +59,29 @@ static void children_and_small_blocks_come_along(void **state) {
     pool_end(pool);
 }
 
+/* A survivor that was relinked lies in pages of the region that it came from, which is open. */
+static void a_survivor_is_the_root_of_its_parcel(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+    ebb_region below = OPEN(.parent = child);
+    void *block = block_of(below, MIB, 64);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    pattern_fill(block, MIB, 7);
+    assert_int_equal(ebb_promote(below, child, &survivor, 1, NULL), 0);
+    assert_ptr_equal(survivor.block, block);
+    assert_int_equal(ebb_promote(child, root, &survivor, 1, NULL), 0);
+    size_t at = ebb_region_offset(root, block);
+    struct ebb_parcel parcel;
+    assert_int_not_equal(ebb_region_send(root, (char *)block + 64, &parcel), 0);
+    assert_int_equal(ebb_region_send(root, block, &parcel), 0);
+    assert_int_equal(parcel.root, at);
+    assert_int_equal(parcel.bytes, MIB);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, MIB, 7));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 static void a_region_of_many_slots_is_spread_by_growth(void **state) {
     ebb_pool *pool = shared_pool(8, SLOT_BYTES);
     struct ebb_parcel parcels[8];
@@ -369,6 +392,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(what_is_sent_arrives),
         cmocka_unit_test(a_region_that_closes_frees_its_slot),
         cmocka_unit_test(children_and_small_blocks_come_along),
+        cmocka_unit_test(a_survivor_is_the_root_of_its_parcel),
         cmocka_unit_test(a_region_of_many_slots_is_spread_by_growth),
         cmocka_unit_test(what_is_larger_than_a_slot_is_refused),
         cmocka_unit_test(a_lease_lives_as_long_as_anybody_holds_it),
