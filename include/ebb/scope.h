@@ -39,8 +39,8 @@ EBB_API bool ebb_scope_is_served(void);
  * For servers that turn to other requests while one waits, on the same thread: malloc() goes where
  * it went before this scope was begun or entered. The step stays open; leave its scope whenever the
  * request gives up the thread. Scopes may be left in any order. Left already: 0, nothing.
- * EBB_E_STALE: the step has ended. EBB_E_ARGUMENT: its site has no scopes. EBB_E_THREAD: another
- * thread began it.
+ * From cleanups and deleters, too. EBB_E_STALE: the step has ended. EBB_E_ARGUMENT: its site has no
+ * scopes, or the handle is made of parts of two steps. EBB_E_THREAD: another thread began it.
  */
 EBB_API int ebb_scope_leave(ebb_step step);
 

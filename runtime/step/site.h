@@ -189,7 +189,7 @@ void sites_remove(struct ebb_site *site);
 
 /* ---- step.c ---- */
 
-/* The lane of a step that is open and may end now; NULL with an error. */
+/* The lane of a step that is open; NULL with an error. */
 struct lane *step_find_open(ebb_step step);
 
 /* ---- lane.c ---- */

@@ -161,8 +161,6 @@ struct lane *step_find_open(ebb_step step) {
                   region->name);
     else if ((void *)region->step != step.lane)
         error_set(EBB_E_ARGUMENT, "region '%s' is that of another step", region->name);
-    else if (region->closing)
-        region_is_closing(region);
     else
         return (struct lane *)region->step;
     return NULL;
@@ -171,6 +169,10 @@ struct lane *step_find_open(ebb_step step) {
 /* The same, if this thread may end it. */
 static struct lane *find_ending(ebb_step step) {
     struct lane *lane = step_find_open(step);
+    if (lane && lane->region->closing) {
+        region_is_closing(lane->region);
+        return NULL;
+    }
     return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
 }
 

@@ -203,6 +203,37 @@ static void test_large_blocks_that_will_survive_are_counted(void **state) {
     assert_int_equal(holding->shares, 1);
 }
 
+struct turn {
+    ebb_step step;
+    void *outside, *inside;
+    int left, entered;
+};
+
+static int give_up_the_thread(void *data) {
+    struct turn *turn = data;
+    turn->left = ebb_scope_leave(turn->step);
+    turn->outside = make(64, 1);
+    turn->entered = ebb_scope_enter(turn->step);
+    turn->inside = make(64, 2);
+    return 0;
+}
+
+/* Nothing ends the step meanwhile, but its scope is another matter. */
+static void test_a_cleanup_leaves_and_enters_a_scope(void **state) {
+    struct turn turn = {.step = begin(*state)};
+    struct ebb_cleanup node = {.run = give_up_the_thread, .data = &turn};
+    ebb_region child = ebb_region_open(EBB_REGION_OPTIONS(.parent = turn.step.region));
+    assert_int_equal(ebb_cleanup_add(child, &node), 0);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(turn.left, 0);
+    assert_int_equal(turn.entered, 0);
+    assert_false(is_of_a_scope(turn.outside));
+    assert_true(is_of_a_scope(turn.inside));
+    end(turn.outside, 64, 1);
+    end(turn.inside, 64, 2);
+    finish(turn.step);
+}
+
 static bool allow_nothing(enum os_acquisition what) {
     (void)what;
     return false;
@@ -343,6 +374,7 @@ int main(void) {
         SERVED(test_gaps_are_no_survivors),
         SERVED(test_a_scope_of_ever_other_sizes_stays_dense),
         SERVED(test_large_blocks_that_will_survive_are_counted),
+        SERVED(test_a_cleanup_leaves_and_enters_a_scope),
         SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
         SERVED(test_who_frees_twice_what_is_gone_ends_the_process),
