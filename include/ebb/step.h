@@ -89,7 +89,10 @@ EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *o
 /*
  * Ends the site: regions of its rings are closed, plans forgotten. NULL: 0, nothing. No other
  * thread may use the site. EBB_E_BUSY while a step is open, or a cleanup runs of one in a ring, or
- * one is open that was left to the program (see below); then nothing changes.
+ * one is open that was left to the program (see below), or a scope of a step has not ended: its
+ * parent was closed by another thread than the scope's, or there was no memory to keep what
+ * survives it. The scope's thread ends it when it next begins or ends one, destroys a site, or
+ * ends itself. Then nothing changes.
  */
 EBB_API int ebb_site_destroy(ebb_site *site);
 
@@ -142,7 +145,7 @@ EBB_API int ebb_step_end(ebb_step step);
  * Promotes the list to `target`, an ancestor of the step's region, and ends the step, as
  * ebb_close_keeping() does with a region; but EBB_PROMOTE_AUTO copies where all that it could
  * relink is at most a quarter of the step's pages, and 4 MiB: so the next steps find them in one
- * piece. Errors: as there, and as ebb_step_end().
+ * piece. Neither the list nor `cost` may lie in what ends. Errors: as there, and as ebb_step_end().
  */
 EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                                  size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);

@@ -82,6 +82,7 @@ static void leave(void *own) {
     scope_forget_steps(heap->open);
     while (heap->open)
         scope_end(heap->open);
+    scope_end_late(heap);
     heap_drain(heap);
     heap_settle(heap);
     heap_drop_stash(heap);

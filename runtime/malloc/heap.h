@@ -324,4 +324,7 @@ void scope_end(struct scope *scope);
  * region that another thread closes finds them. */
 void scope_forget_steps(struct scope *scope);
 
+/* Ends scopes of this thread whose steps others closed, and those whose end wanted memory. */
+void scope_end_late(struct heap *heap);
+
 #endif

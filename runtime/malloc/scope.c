@@ -301,6 +301,17 @@ static void enter_again(void *scope) {
     enter(scope);
 }
 
+void scope_end_late(struct heap *heap) {
+    end_abandoned(heap);
+    retry_stuck(heap);
+}
+
+static int forget(ebb_site *site) {
+    if (here.heap)
+        scope_end_late(here.heap);
+    return served_forget(site);
+}
+
 static const struct scope_server server = {
     .begin = begin,
     .is_own = is_own,
@@ -308,7 +319,7 @@ static const struct scope_server server = {
     .abandon = abandon,
     .leave = leave_once,
     .enter = enter_again,
-    .forget = served_forget,
+    .forget = forget,
 };
 
 void scope_serve(void) {

@@ -239,6 +239,26 @@ static bool allow_nothing(enum os_acquisition what) {
     return false;
 }
 
+/* No other scope of the thread need end before. */
+static void test_a_stuck_scope_ends_with_its_site(void **state) {
+    enum { LARGE = 8000 };
+    static void *large[LARGE];
+    bool (*allow)(enum os_acquisition) = os.allow;
+    ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
+    ebb_step step = begin(brief);
+    for (unsigned i = 0; i < LARGE; i++)
+        large[i] = make(10000, i);
+    os.allow = allow_nothing;
+    finish(step);
+    assert_non_null(here.heap->stuck);
+    assert_refused(ebb_site_destroy(brief), EBB_E_BUSY);
+    os.allow = allow;
+    assert_int_equal(ebb_site_destroy(brief), 0);
+    assert_null(here.heap->stuck);
+    for (unsigned i = 0; i < LARGE; i++)
+        end(large[i], 10000, i);
+}
+
 /* Only its large blocks wait for memory: a tray has gone, or is pinned. */
 static void test_a_stuck_scope_has_no_trays(void **state) {
     enum { SMALL = 100, LARGE = 1000 };
@@ -376,6 +396,7 @@ int main(void) {
         SERVED(test_large_blocks_that_will_survive_are_counted),
         SERVED(test_a_cleanup_leaves_and_enters_a_scope),
         SERVED(test_a_stuck_scope_has_no_trays),
+        SERVED(test_a_stuck_scope_ends_with_its_site),
         SERVED(test_an_overwritten_head_ends_the_process),
         SERVED(test_who_frees_twice_what_is_gone_ends_the_process),
         SERVED(test_a_sweep_forgets_sizes_of_which_nothing_is_left),

@@ -184,16 +184,38 @@ static void test_a_parent_is_closed_by_another_thread(void **state) {
 }
 
 /* A scope whose step is over still names its site until its own thread ends it. */
+static void *fail_to_destroy(void *brief) {
+    expect(ebb_site_destroy(brief) == EBB_E_BUSY);
+    expect(strstr(ebb_last_error_text(), "1 open scopes") != NULL);
+    return NULL;
+}
+
 static void test_a_site_outlives_scopes_that_others_closed(void **state) {
     ebb_region parent = OPEN(.name = "parent");
     ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
     ebb_step step = ebb_step_begin_under(brief, parent, 0);
     (void)step;
     on_another_thread(close_parent, &parent);
-    assert_refused(ebb_site_destroy(brief), EBB_E_BUSY);
+    on_another_thread(fail_to_destroy, brief);
     front_free(front_alloc(30000, NULL));
     assert_int_equal(ebb_step_end(ebb_step_begin(site, 0)), 0);
     assert_int_equal(ebb_site_destroy(brief), 0);
+}
+
+/* Who has such a scope need not begin another one first. */
+static void test_who_destroys_a_site_ends_its_own_scopes_of_it(void **state) {
+    ebb_region parent = OPEN(.name = "parent");
+    ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
+    ebb_step step = ebb_step_begin_under(brief, parent, 0);
+    void *small = front_alloc(100, NULL), *large = front_alloc(100000, NULL);
+    (void)step;
+    on_another_thread(close_parent, &parent);
+    on_another_thread(fail_to_destroy, brief);
+    assert_int_equal(ebb_site_destroy(brief), 0);
+    memset(small, 1, 100);
+    memset(large, 1, 100000);
+    front_free(small);
+    front_free(large);
 }
 
 static void *look(void *context) {
@@ -550,6 +572,7 @@ int main(void) {
         cmocka_unit_test(test_a_region_is_closed_while_its_thread_ends),
         cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
         cmocka_unit_test(test_a_site_outlives_scopes_that_others_closed),
+        cmocka_unit_test(test_who_destroys_a_site_ends_its_own_scopes_of_it),
         cmocka_unit_test(test_sites_go_while_statistics_are_read),
         cmocka_unit_test(test_frees_of_others_are_counted_once),
         cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
