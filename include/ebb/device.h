@@ -51,8 +51,9 @@ EBB_API uint64_t ebb_device_address(ebb_region region, const void *block);
 
 /*
  * Asks the stream to copy `bytes` bytes from the host to `block`, from its byte `offset` on.
- * Host memory of a pinned pool is read when the stream gets there (see ebb_fence_record()); other
- * host memory has been read when the call returns. 0 bytes: nothing. One thread at a time.
+ * Host memory that is page-locked, in a pinned pool or by anybody else, is read when the stream
+ * gets there (see ebb_fence_record()); other host memory has been read when the call returns.
+ * 0 bytes: nothing. One thread at a time.
  * Errors: EBB_E_SIZE (not all of it lies in the block: the text has the numbers), EBB_E_ARGUMENT
  * (NULL source), those of ebb_device_address(), EBB_E_DEVICE.
  */
@@ -60,8 +61,8 @@ EBB_API int ebb_copy_to_device(ebb_region region, void *block, size_t offset, co
                                size_t bytes, void *stream);
 
 /*
- * The same from the device to the host. `target` in a pinned pool is written when the stream gets
- * there; other host memory has been written when the call returns.
+ * The same from the device to the host. A page-locked `target`, of a pinned pool or of others, is
+ * written when the stream gets there; other host memory has been written when the call returns.
  */
 EBB_API int ebb_copy_from_device(ebb_region region, const void *block, size_t offset, void *target,
                                  size_t bytes, void *stream);

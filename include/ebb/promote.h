@@ -70,9 +70,10 @@ EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivo
  * are relinked share the pages between them, and the cost reports the bytes that are pinned in
  * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive in the
  * source and below it before their cleanups ran, which may have released some, and were not
- * promoted by this call. Errors: those of ebb_promote(), and EBB_E_BUSY (a cleanup of the source or
- * below it runs): the source stays open and nothing has changed. EBB_E_CLEANUP: all was done, but a
- * cleanup failed.
+ * promoted by this call. Neither the list nor `cost` may lie in what ends: `cost` is written after
+ * that, the list read by whoever asks where its blocks are. Errors: those of ebb_promote(), and
+ * EBB_E_BUSY (a cleanup of the source or below it runs): the source stays open and nothing has
+ * changed. EBB_E_CLEANUP: all was done, but a cleanup failed.
  */
 EBB_API int ebb_close_keeping(ebb_region source, ebb_region target,
                               struct ebb_survivor *survivors, size_t count,

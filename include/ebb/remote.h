@@ -24,7 +24,8 @@ extern "C" {
  * library's (not in shared memory), so what is no live block of the region is a mistake, as with
  * free(); one that is found then is counted (ebb_site_stats.strays), and some others handed in
  * before it may stay. No lock. Any thread, while the region stays open.
- * NULL: 0, nothing. EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed.
+ * NULL: 0, nothing. EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed; or it was
+ * handed over (ebb/handoff.h), and the block lives on: release it by the new handle.
  * EBB_E_DEVICE, EBB_E_MEASURING: its blocks have no first word on the host.
  */
 EBB_API int ebb_region_release_remote(ebb_region region, void *block);
