@@ -104,11 +104,19 @@ def _stack_torch(tensors):
     return torch.stack(tensors, 0, out=_room(tensors))
 
 
+def _is_in_rows(array):
+    """Whether numpy makes a copy of it row-major, be there gaps between its rows or not."""
+    if array.flags.c_contiguous:
+        return True
+    strides = [abs(stride) for stride, length in zip(array.strides, array.shape) if length != 1]
+    return strides == sorted(strides, reverse=True)
+
+
 def _stack_numpy(arrays):
     import numpy
     first = arrays[0]
     plain = all(type(array) is numpy.ndarray and array.dtype == first.dtype
-                and array.shape == first.shape for array in arrays)
+                and array.shape == first.shape and _is_in_rows(array) for array in arrays)
     plain = plain and first.dtype.kind in "fiubc" and first.dtype.isnative
     if not plain or len(arrays) * first.nbytes <= SMALL:
         return numpy.stack(arrays)
@@ -119,8 +127,8 @@ def stack(tensors):
     """Tensors of torch, or arrays of numpy, as one with a new first dimension.
 
     The result is made in the current region if there is one, but for small ones (up to 4 KiB) and
-    those of unlike or unusual parts, such as typed tensors, or of parts that are not row-major,
-    outside of workers. Strides and errors are torch's and numpy's.
+    those of unlike or unusual parts, such as typed tensors, or of parts that are not row-major:
+    arrays, and outside of workers tensors. Strides and errors are torch's and numpy's.
     """
     tensors = list(tensors)
     if current() is None or not tensors:

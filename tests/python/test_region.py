@@ -836,6 +836,28 @@ class Current(Refused):
             self.assertEqual(ebb.stack(arrays).dtype, numpy.longdouble)
             self.assertRaises(TypeError, ebb.empty, 3, numpy.longdouble)
 
+    def test_stacked_arrays_have_the_strides_of_numpys(self):
+        cube = numpy.arange(50 * 60 * 3.0).reshape(50, 60, 3)
+        views = [cube, cube.transpose(2, 0, 1), cube.copy("F"), cube[::-1], cube[:, ::-1, :2],
+                 cube[:40, 5:35], cube.T[:, :30], cube[:, :1], cube[:1].T, cube.swapaxes(0, 1),
+                 numpy.broadcast_to(cube[:, :1], (50, 60, 3)),
+                 numpy.broadcast_to(cube[0], (9, 60, 3))]
+        cases = [[view] * 4 for view in views] + [[cube, cube.copy("F")], [cube.copy("F"), cube]]
+        for arrays in cases:
+            wanted = numpy.stack(arrays)
+            with ebb.Region():
+                made = [ebb.stack(arrays)]
+            made.append(ebb.Collate(ebb.Pool("shared"), ebb.stack)(arrays))
+            for array in made:
+                self.assertEqual(array.strides, wanted.strides, arrays[0].strides)
+                self.assertTrue((array == wanted).all())
+
+    def test_crops_of_arrays_are_stacked_in_the_region(self):
+        with ebb.Region() as region:
+            stacked = ebb.stack([numpy.ones((50, 60))[5:45, 10:50]] * 2)
+            self.assertEqual(region.exports, 1)
+        self.assertEqual(stacked.sum(), 2 * 40 * 40)
+
     def test_regions_are_left_in_any_order(self):
         with ebb.Region() as outer:
             one, two = ebb.Region().__enter__(), ebb.Region().__enter__()
