@@ -10,6 +10,13 @@ import types
 from ._ebb import buffer_at, guard_at
 
 
+def _current_device():
+    """torch's; it is the first one as long as torch has not begun with CUDA, as asking it would."""
+    cuda = sys.modules.get("torch.cuda")
+    begun = getattr(cuda, "is_initialized", None)  # a thread may be importing torch
+    return cuda.current_device() if begun and begun() else 0
+
+
 def _stream(stream, device):
     """(number of the device, address of the stream); None: there is no device."""
     if stream is None:
@@ -18,7 +25,7 @@ def _stream(stream, device):
             return None
         stream = torch.cuda.current_stream(device)
     if isinstance(stream, int):
-        return device or 0, stream
+        return _current_device() if device is None else device, stream
     if not hasattr(stream, "cuda_stream"):
         raise TypeError(f"{stream!r} is neither a torch.cuda.Stream nor its address")
     return stream.device.index, stream.cuda_stream

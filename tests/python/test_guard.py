@@ -308,6 +308,17 @@ class Guard(Refused):
         self.assertEqual(ebb.guard(got, 0, device=1), 1)
         device.close()
 
+    def test_an_address_without_a_device_is_of_the_current_one(self):
+        got = batch(ebb.Pool("shared+pinned"), 1)
+        for begun in (True, False):
+            cuda = types.SimpleNamespace(is_initialized=lambda: begun, current_device=lambda: 9)
+            with mock.patch.dict(sys.modules, {"torch.cuda": cuda}):
+                self.assertEqual(ebb.guard(got, 0, device=0), 1)
+                if begun:
+                    self.assertRefused("EBB_E_DEVICE", ebb.guard, got, 0)
+                else:
+                    self.assertEqual(ebb.guard(got, 0), 1)
+
     def test_threads_guard_and_drop_at_once(self):
         pool, wrong = ebb.Pool("shared+pinned", slots=64), []
         driver.fake_cuda_stall(False)
