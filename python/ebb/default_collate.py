@@ -4,14 +4,19 @@
 import collections.abc
 import sys
 
+from ._ebb import current
 from .current import stack
 
 
 def _stack_tensors(batch, *, collate_fn_map=None):
-    """In workers torch stacks into elements of the first sample's dtype, or raises."""
+    """In workers torch stacks into row-major elements of the first sample's dtype, or raises."""
     import torch
+    from torch.utils.data._utils import collate as torchs
+    in_worker = torch.utils.data.get_worker_info() is not None
+    if in_worker and current() is None:
+        return torchs.collate_tensor_fn(batch)
     made = stack(batch)
-    if made.dtype == batch[0].dtype or torch.utils.data.get_worker_info() is None:
+    if made.dtype == batch[0].dtype or not in_worker:
         return made
     return torch.stack(batch, 0, out=batch[0].new_empty(made.shape))
 

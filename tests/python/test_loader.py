@@ -720,6 +720,21 @@ class Structure(Regions):
             plain = torch.utils.data.DataLoader(samples, len(samples), num_workers=1)
             self.assertEqual(next(iter(made)).stride(), next(iter(plain)).stride())
 
+    def test_stacked_in_a_worker_without_a_slot_they_have_the_strides_of_torchs(self):
+        samples = list(torch.rand(3, 4, 20, 20, 3).permute(0, 1, 4, 2, 3))  # channels_last
+        plain = torch.utils.data.DataLoader(samples, len(samples), num_workers=1)
+        wanted = next(iter(plain))
+        pool = ebb.Pool("shared", slots=1)
+        for taken in (False, True):
+            parcel = pool.send(5) if taken else None
+            made = torch.utils.data.DataLoader(samples, len(samples), num_workers=1,
+                                               collate_fn=ebb.Collate(pool))
+            batch = next(iter(made))
+            self.assertEqual(batch.stride(), wanted.stride())
+            self.assertTrue(torch.equal(batch, wanted))
+            del batch
+        self.assertEqual((parcel.open(), pool.stats["fallbacks"]), (5, 1))
+
     def test_samples_of_several_dtypes_become_what_torch_makes_of_them(self):
         def first_of(dtypes, workers, collate):
             samples = [torch.full((2000,), 1.5).to(dtype) for dtype in dtypes]
