@@ -12,10 +12,13 @@ them that gives it back when it goes: see parcel.c.
 import contextlib
 import functools
 import gc
+import io
 import multiprocessing
 import os
+import pickle
 import resource
 import warnings
+from multiprocessing.reduction import ForkingPickler
 
 from . import _ebb, delivery, structure
 from ._ebb import Error
@@ -26,22 +29,27 @@ from .region import Region
 
 class _Beside:
     """A batch that goes torch's own way, and is counted where it arrives; for who collates by hand
-    in a worker it opens as a Parcel does. `key`: the pool's; None: the trainer has no such pool."""
+    in a worker it opens as a Parcel does. `key`: the pool's; None: the trainer has no such pool.
+    It is pickled at once: the thread that sends it would only print what is wrong with it, and the
+    loader wait for ever."""
 
-    __slots__ = ("key", "batch")
+    __slots__ = ("key", "message")
 
     def __init__(self, key, batch):
-        self.key, self.batch = key, batch
+        stream = io.BytesIO()
+        ForkingPickler(stream, pickle.HIGHEST_PROTOCOL).dump(batch)  # as torch's queue does
+        self.key, self.message = key, stream.getvalue()
 
     def __reduce__(self):
-        return _beside, (self.key, self.batch)
+        return _beside, (self.key, self.message)
 
     def open(self):
-        return self.batch
+        return pickle.loads(self.message)
 
 
-def _beside(key, batch):
+def _beside(key, message):
     """Where only such batches arrive nothing else asks whether devices are done with slots."""
+    batch = pickle.loads(message)
     pools = list(shared_pools())
     for pool in pools[:1] if key is None else pools:
         if key in (None, pool._key):
@@ -164,7 +172,7 @@ def _or_none(make, *arguments):
 def _write(region, batch):
     """What sends it; None, if there is no room, or none that is this process's: `inner` has closed
     the region, or forked. Another error is of what is in the batch: torch's own way would meet it,
-    too, in a thread that only prints it."""
+    too."""
     writer = _or_none(structure.writer_to, region)
     try:
         if writer is not None:

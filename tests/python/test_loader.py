@@ -64,6 +64,10 @@ def refused(samples):
     region.empty(3)
 
 
+def unpicklable(samples):
+    return [samples[0], lambda: 0]
+
+
 def unreadable():
     raise LookupError("not to be read")
 
@@ -484,6 +488,25 @@ class Messages(Refused, Regions):
         self.assertRaises(RuntimeError, pool.send, leaf * 2)
         self.assertTrue(pool.send(leaf).open().requires_grad)
         self.assertAllFree(pool)
+
+    def test_what_cannot_be_pickled_is_an_error_without_a_slot_too(self):
+        """The thread that sends would only print it, and nothing arrives ever."""
+        pool = ebb.Pool("shared", slots=1)
+        taken = pool.send(5)
+        needs_grad = [torch.ones(2000, requires_grad=True)] * 4
+        for samples, inner, known in (([torch.ones(3)] * 4, unpicklable, True),
+                                      ([torch.ones(3)] * 4, unpicklable, False),
+                                      (needs_grad, None, True), (needs_grad, torch.stack, True)):
+            collate = ebb.Collate(pool, inner)
+            collate._is_unknown_to_the_trainer = lambda known=known: not known
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # in the worker, that it is
+                batches = iter(torch.utils.data.DataLoader(samples, 4, num_workers=1, timeout=20,
+                                                           collate_fn=collate))
+            with self.assertRaisesRegex(Exception, "(?s)Caught .*(pickle|grad|differentiation)"):
+                next(batches)
+            del batches
+        self.assertEqual(taken.open(), 5)
 
 
 class Structure(Regions):
