@@ -70,9 +70,21 @@ def _itself(tensor):
     return tensor
 
 
-def _complex(parts):
+def _of_dtype(elements, dtype):
+    return elements.view(dtype)
+
+
+_BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}  # by their bytes, in all torchs
+
+
+def _as_bits(tensor):
+    """Elements of a dtype that ebb has no name for, as numbers that it has; None: there is more to
+    them, and the tensor is torch's to reduce."""
     import torch
-    return torch.view_as_complex(parts)
+    if (not tensor.is_cpu or tensor.is_quantized or tensor.is_nested or tensor.has_names()
+            or tensor.element_size() not in _BITS):
+        return None
+    return tensor.view(getattr(torch, _BITS[tensor.element_size()]))
 
 
 def _set_state(made, state):
@@ -126,10 +138,9 @@ def _reduce_other(tensor):
             return _itself, (tensor.resolve_conj().resolve_neg(),)
         if tensor.layout == torch.strided and tensor.is_cpu and tensor._is_zerotensor():
             return _itself, (tensor.clone(),)  # zeros that lie nowhere
-        if tensor.layout == torch.strided and tensor.dtype == torch.complex32:
-            return _complex, (torch.view_as_real(tensor),)  # which torch's own way does not know
-        if tensor.layout == torch.strided:
-            return NotImplemented
+        if tensor.layout == torch.strided:  # by torch's own way what it is a view of goes, whole
+            bits = _as_bits(tensor)
+            return NotImplemented if bits is None else (_of_dtype, (bits, tensor.dtype))
         is_coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
         return _sparse, (*tensor.__reduce_ex__(2)[:2], is_coalesced)
     ours = all(getattr(cls, name, None) is getattr(torch.Tensor, name, None)

@@ -128,6 +128,24 @@ print(batch, end="")
 """
 
 
+# A torch with a dtype that ebb has no name for, as if it came later.
+SENDS_UNNAMED = """
+import torch, ebb
+pool, unnamed = ebb.Pool("shared"), torch.bfloat16
+del torch.bfloat16
+pool.send(torch.ones(3)).open()  # ebb looks for its names
+torch.bfloat16 = unnamed
+whole = torch.arange(1 << 16).to(unnamed).reshape(256, 256)
+leaf = torch.ones(3, dtype=unnamed, requires_grad=True)
+views = [whole[3:7, ::2], whole[:5, :9].t(), whole[0, 0], whole[:0], torch.ones(3).to(unnamed)]
+for view, got in zip(views, pool.send(views).open()):
+    assert got.dtype == unnamed and torch.equal(got, view), got
+    assert got.storage().size() <= max(view.numel(), 1), got.storage().size()
+got = pool.send(leaf).open()
+assert got.requires_grad and got.is_leaf and torch.equal(got, leaf)
+"""
+
+
 class Same(Regions):
     """Bit-identical to what torch makes without workers, in every way that workers start."""
 
@@ -583,6 +601,15 @@ class Structure(Regions):
                 got = pool.send(tensor).open()
                 self.assertEqual((got.dtype, got.shape), (torch.complex32, tensor.shape))
                 self.assertTrue(torch.equal(torch.view_as_real(got), torch.view_as_real(tensor)))
+
+    def test_views_of_elements_without_a_name_bring_no_others(self):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", SENDS_UNNAMED], check=True)
+        pool = ebb.Pool("shared")
+        for name in filter(lambda name: name.startswith("float8"), dir(torch)):
+            view = torch.ones(64, 64).to(getattr(torch, name))[3:7, ::2]
+            got = pool.send(view).open()
+            self.assertEqual((got.dtype, got.untyped_storage().nbytes()), (view.dtype, 4 * 32))
+            self.assertTrue(torch.equal(got.view(torch.uint8), view.view(torch.uint8)))
 
     def test_strides_along_a_single_element_say_nothing(self):
         columns = numpy.asfortranarray(numpy.arange(15.0).reshape(3, 5, 1))
