@@ -947,8 +947,15 @@ class RunTest(unittest.TestCase):
                           done.stdout)
             self.assertEqual(f"the micro benchmarks failed ({code})" in done.stderr, code > 0)
 
+    def test_a_run_that_measured_nothing_leaves_the_files_of_the_one_before(self):
+        done, drawn = self.run_it("echo asked", only="serve", serve=3)
+        self.assertEqual((done.returncode, drawn), (2, False), done.stderr)
+        self.assertIn("bench/run: nothing could be measured\n", done.stderr)
+        self.assertNotIn("asked", done.stdout)
+
     def test_what_is_not_replayed_has_the_settings_of_the_run(self):
-        done, _ = self.run_it('echo "$@"', "--quick", "--rounds", "2", only="loader")
+        done, _ = self.run_it('echo "$@"', "--quick", "--rounds", "2", only="loader",
+                              loader=r"print('loader\ttiny\tebb\tcpu_ms_per_batch\t1')")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"--no-replay .*--quick --rounds 2\n")
 
