@@ -6,9 +6,10 @@
  * const struct heap_ops, and instantiates loop_pass() with it for each mode. Compilers fold the
  * constant table away: what remains is one switch over the events with direct calls.
  *
- * Touching: a block is written in full when it is born (memset with a value of its own) and one
- * byte of every cache line is read when it ends. The sum of what was read must be the sum of what
- * was written: a heap that gave the same bytes to two objects is found out here.
+ * Touching: a block is written in full when it is born (memset with a value of its own, which comes
+ * again after LOOP_FILLS slots), and one byte of every cache line and the last one are read when it
+ * ends. The sum of what was read must be the sum of what was written: a heap that gave the same
+ * bytes to two objects is found out here.
  */
 #ifndef EBB_BENCH_LOOP_H
 #define EBB_BENCH_LOOP_H
@@ -22,7 +23,7 @@
 
 #define LOOP_INLINE static inline __attribute__((always_inline))
 
-enum { LOOP_CACHE_LINE = 64 };
+enum { LOOP_CACHE_LINE = 64, LOOP_FILLS = 128 }; /* not 0, which zeroed blocks have */
 
 /* `region` and `owner` are numbers of the script, `align` is in bytes. NULL: no memory. */
 struct heap_ops {
@@ -43,11 +44,13 @@ LOOP_INLINE void loop_write(struct slot *slot, uint64_t from) {
 
 LOOP_INLINE void loop_read(struct replay *replay, const struct slot *slot) {
     const unsigned char *block = slot->block;
-    uint64_t sum = 0, lines = 0;
-    for (uint64_t at = 0; at < slot->bytes; at += LOOP_CACHE_LINE, lines++)
+    if (slot->bytes == 0)
+        return;
+    uint64_t sum = block[slot->bytes - 1], count = 1;
+    for (uint64_t at = 0; at < slot->bytes; at += LOOP_CACHE_LINE, count++)
         sum += block[at];
     replay->read_sum += sum;
-    if (__builtin_expect(sum != lines * slot->fill, 0))
+    if (__builtin_expect(sum != count * slot->fill, 0))
         fault_damaged(replay, slot);
 }
 
@@ -62,7 +65,7 @@ LOOP_INLINE void loop_birth(struct replay *replay, const struct heap_ops *ops,
         fault_no_memory(replay, event);
     slot->block = block;
     slot->bytes = event->bytes;
-    slot->fill = zeroed ? 0 : (event->slot & 0xff) | 1;
+    slot->fill = zeroed ? 0 : (event->slot % LOOP_FILLS + 1) & 0xff;
     if (mode == REPLAY_TOUCH) {
         if (zeroed)
             loop_read(replay, slot);

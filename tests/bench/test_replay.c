@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_replay.c - how much of a trace churn replays, what it finds out about a heap on the way, and
+// what it says of both.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace_scratch.h"
+
+static void write_text(const char *steps)
+{
+    struct text *text = new_text();
+
+    add(text, "%s", steps);
+    write_bytes(text->bytes, text->used);
+}
+
+// Runs a script in a folder of its own, which goes afterwards. It begins with the scratch file as
+// t.trace; $c is churn on that trace, and $rest its command line, for a copy.
+static void passes(const char *script)
+{
+    char folder[] = "/tmp/ebb-replay-XXXXXX", command[4096];
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && cp %s t.trace && rest='--traces t.trace --no-spike --rounds 1' && "
+             "c=\"$EBB_CHURN $rest\" && (%s); code=$?; rm -r %s; exit $code",
+             folder, scratch_path(), script, folder);
+    assert_int_equal(system(command), 0);
+}
+
+// The replay of the copy of churn has the heap that gives bytes twice, in place of glibc.
+static void the_damage_is_found(const char *steps, unsigned bytes)
+{
+    char script[1024];
+
+    write_text(steps);
+    snprintf(script, sizeof script,
+             "cp $EBB_CHURN churn && printf '#!/bin/sh\\n[ $GLIBC_TUNABLES ] || "
+             "export LD_PRELOAD=%%s\\nexec %%s-replay \"$@\"\\n' $EBB_OVERLAPS $EBB_CHURN "
+             ">churn-replay && chmod +x churn-replay && "
+             "./churn $rest --quick --allocators glibc,glibc-tuned --json all >said 2>&1; "
+             "[ $? = 1 ] && grep -q 't: glibc: a block of %u bytes at .* does not hold what' said",
+             bytes);
+    passes(script);
+}
+
+static void no_two_neighbours_have_one_block(void **state)
+{
+    (void)state;
+    the_damage_is_found("B k 0 0\na 1000 O\na 1000 O\nf 2\nf 1\nE k 0\n", 1000);
+    the_damage_is_found("B k 0 0\na 100 O\na 1000 O\na 1000 O\nf 2\nf 1\nf 3\nE k 0\n", 1000);
+}
+
+static void no_block_is_too_short(void **state)
+{
+    (void)state;
+    the_damage_is_found("B k 0 0\na 60 O\na 60 O\nf 2\nf 1\nE k 0\n", 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_two_neighbours_have_one_block),
+        cmocka_unit_test(no_block_is_too_short),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
