@@ -67,11 +67,26 @@ static void no_block_is_too_short(void **state)
     the_damage_is_found("B k 0 0\na 60 O\na 60 O\nf 2\nf 1\nE k 0\n", 60);
 }
 
+// Only a quick one stops early: what a long recording does last counts as well.
+static void a_counting_run_takes_the_whole_trace(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (int step = 0; step < 1020; step++)
+        add(text, "B k %d 0\na %d O\nf 1\nE k 0\n", step, step < 1010 ? 8 << 20 : 256 << 20);
+    write_bytes(text->bytes, text->used);
+    passes("$c --allocators ebb --tsv rows >said 2>&1; [ $? = 0 ] && "
+           "[ $(grep 'ebb.peak_rss_bytes' rows | cut -f5) -gt 268435456 ] && "
+           "[ $(grep 'ebb.footprint_steps	' rows | cut -f5) = 2040 ]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_neighbours_have_one_block),
         cmocka_unit_test(no_block_is_too_short),
+        cmocka_unit_test(a_counting_run_takes_the_whole_trace),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
