@@ -97,10 +97,21 @@ static void spike_row(struct table *table, const struct bench *bench, int worklo
 
 typedef void row_fn(struct table *, const struct bench *, int, int);
 
+/* Those of the main kind, and where there are others how many there are of all. */
+static void print_steps(const struct script *script) {
+    uint32_t main_steps = 0;
+    for (uint32_t i = 0; i < script->step_count; i++)
+        main_steps += script_steps(script)[i].kind == script->main_kind;
+    printf("%u ", main_steps);
+    if (main_steps < script->step_count)
+        printf("of %u ", script->step_count);
+    printf("steps `%s`", script->kind[script->main_kind]);
+}
+
 static void print_heading(const struct workload *workload) {
-    const struct script *script = workload->compiled.script;
-    printf("\n%s   %u steps `%s`, %llu events, max-live %.1f MiB; timed: %u steps x %u\n",
-           workload->id, script->step_count, script->kind[script->main_kind],
+    printf("\n%s   ", workload->id);
+    print_steps(workload->compiled.script);
+    printf(", %llu events, max-live %.1f MiB; timed: %u steps x %u\n",
            (unsigned long long)workload->events, (double)workload->max_live_bytes / MIB,
            workload->timed.steps, workload->timed.passes);
 }

@@ -81,12 +81,24 @@ static void a_counting_run_takes_the_whole_trace(void **state)
            "[ $(grep 'ebb.footprint_steps	' rows | cut -f5) = 2040 ]");
 }
 
+static void the_steps_that_are_counted_are_of_the_kind_that_is_named(void **state)
+{
+    (void)state;
+    write_text("B train 0 0\na 900 O\nf 1\nE train 0\nB log 0 0\na 9 O\nf 1\nE log 0\n"
+               "B train 1 0\na 900 O\nf 1\nE train 0\n");
+    passes("$c --quick --allocators glibc >said 2>&1 && "
+           "grep -q '^t   2 of 3 steps `train`, ' said");
+    write_text("B train 0 0\na 900 O\nf 1\nE train 0\n");
+    passes("$c --quick --allocators glibc >said 2>&1 && grep -q '^t   1 steps `train`, ' said");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_neighbours_have_one_block),
         cmocka_unit_test(no_block_is_too_short),
         cmocka_unit_test(a_counting_run_takes_the_whole_trace),
+        cmocka_unit_test(the_steps_that_are_counted_are_of_the_kind_that_is_named),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
