@@ -157,6 +157,32 @@ static void put_cases(FILE *file, const struct bench *bench) {
     fputs("]", file);
 }
 
+static void put_failure(FILE *file, const char *id, const char *allocator, const char *text,
+                        bool *first) {
+    fputs(*first ? "\n  {" : ",\n  {", file);
+    put_text(file, "case", id, true);
+    put_text(file, "allocator", allocator, false);
+    put_text(file, "text", text, false);
+    fputs("}", file);
+    *first = false;
+}
+
+/* What has no rows, and why: a trace, or an allocator on one. */
+static void put_failures(FILE *file, const struct bench *bench) {
+    bool first = true;
+    fputs("[", file);
+    for (int i = 0; i < bench->workload_count; i++) {
+        const char *id = bench->workload[i].id;
+        if (!is_measured(&bench->workload[i]))
+            put_failure(file, id, "", bench->workload[i].fault, &first);
+        for (int nth = 0; nth < bench->options.allocator_count; nth++)
+            if (*bench_failure(bench, i, nth))
+                put_failure(file, id, allocators[bench->options.allocator[nth]].name,
+                            *bench_failure(bench, i, nth), &first);
+    }
+    fputs("]", file);
+}
+
 static void put_row(FILE *file, const char *const words[4], double value, bool first) {
     fputs(first ? "\n  {" : ",\n  {", file);
     put_text(file, "bench", words[0], true);
@@ -297,6 +323,8 @@ static void put_all(FILE *file, const struct bench *bench) {
     put_allocators(file, bench);
     fputs(",\n\"cases\": ", file);
     put_cases(file, bench);
+    fputs(",\n\"failures\": ", file);
+    put_failures(file, bench);
     fputs(",\n\"rows\": ", file);
     put_rows(file, bench);
     fputs(",\n\"series\": ", file);

@@ -49,8 +49,9 @@ static void the_damage_is_found(const char *steps, unsigned bytes)
              "export LD_PRELOAD=%%s\\nexec %%s-replay \"$@\"\\n' $EBB_OVERLAPS $EBB_CHURN "
              ">churn-replay && chmod +x churn-replay && "
              "./churn $rest --quick --allocators glibc,glibc-tuned --json all >said 2>&1; "
-             "[ $? = 1 ] && grep -q 't: glibc: a block of %u bytes at .* does not hold what' said",
-             bytes);
+             "[ $? = 1 ] && grep -q 't: glibc: a block of %u bytes at .* does not hold what' said "
+             "&& grep -A1 '^\"failures\": ' all | grep -q '{\"case\": \"t\", \"allocator\": "
+             "\"glibc\", \"text\": \"a block of %u bytes at .*\"}\\],$'", bytes, bytes);
     passes(script);
 }
 
@@ -65,6 +66,16 @@ static void no_block_is_too_short(void **state)
 {
     (void)state;
     the_damage_is_found("B k 0 0\na 60 O\na 60 O\nf 2\nf 1\nE k 0\n", 60);
+}
+
+static void the_json_has_what_failed(void **state)
+{
+    (void)state;
+    write_text("B k 0 0\na 100 O\nf 1\nE k 0\n");
+    passes("c=\"$EBB_CHURN --traces . --quick --rounds 1 --no-spike --allocators glibc --json all\""
+           " && $c >said 2>&1 && grep -qx '\"failures\": \\[\\],' all && echo junk >u.trace && "
+           "{ $c >said 2>&1; [ $? = 1 ]; } && grep -A1 '^\"failures\": ' all | grep -q "
+           "'{\"case\": \"u\", \"allocator\": \"\", \"text\": \".*TRACE_ERROR_MAGIC.*\"}\\]'");
 }
 
 // Only a quick one stops early: what a long recording does last counts as well.
@@ -97,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_neighbours_have_one_block),
         cmocka_unit_test(no_block_is_too_short),
+        cmocka_unit_test(the_json_has_what_failed),
         cmocka_unit_test(a_counting_run_takes_the_whole_trace),
         cmocka_unit_test(the_steps_that_are_counted_are_of_the_kind_that_is_named),
     };
