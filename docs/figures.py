@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the measured tables of README.md and docs/loader.md, from the rows of a benchmark run.
 
-    docs/figures.py [--tsv build/results/bench.tsv] [--json build/results/bench.json]
+    docs/figures.py [--json build/results/bench.json]
                     [--readme README.md] [--loader docs/loader.md] [--rough]
 
 A section of a run (churn, micro, sequence; loader) has its place between two markers, such as
-`churn:begin` and `churn:end`, which is written anew where the run has rows of it, with the day and
-the machine; what was not measured again stays. Nothing here is measured. Times and sizes are
-rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio, a share or a figure
-beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing is a
-dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
-quick run, and a replay that left the blocks alone, or was without plans or some of the peers. A
-file that is missing or bad is named, and changes nothing, nor does a page that cannot be written:
-each figure must be a number of at most 1e18 either way. Exit codes: 0; 2 if something was refused.
+`churn:begin` and `churn:end`, which is written anew where the run has rows of ebb in it, with the
+day and the machine; what was not measured again stays. Nothing here is measured. Times and sizes
+are rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio, a share or a
+figure beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing
+is a dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
+quick run, and a replay that left the blocks alone, or was without plans, some of the peers or some
+of the traces of bench/traces, or in which anything failed. A file that is missing or bad is named,
+and changes nothing, nor does a page that cannot be written: each figure must be a number of at most
+1e18 either way. Exit codes: 0; 2 if something was refused.
 """
 
 import argparse
@@ -29,6 +30,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRACES = ROOT / "bench/traces"
 MIB = 1 << 20
 MOST = 1e18  # what is more, or less than its negative, is no figure of a run
 
@@ -86,6 +88,9 @@ ABOUT = {
                 "os": str, "compiler": str, "load": float},
     "settings": {"quick": bool, "touch": bool, "plan": bool, "rounds": float},
     "allocators": [{"name": str, "package": str, "version": str}],
+    "cases": [{"case": str}],
+    "failures": [{"case": str, "allocator": str, "text": str}],
+    "rows": [{"bench": str, "case": str, "allocator": str, "metric": str, "value": float}],
     "targets": [{"target": str, "case": str, "value": float, "limit": float, "met": bool}],
 }
 KINDS = {str: "text", bool: "true or false", float: "a number of at most 1e18", dict: "an object",
@@ -138,36 +143,20 @@ def read_about(path):
     return about
 
 
-def number_of(text):
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 class Rows:
     """Rows of a run: value(bench, case, allocator, metric), None where there is none."""
 
-    def __init__(self, path):
-        self.values = {}
-        with naming(path):
-            for number, line in enumerate(path.read_bytes().decode("utf-8").split("\n"), 1):
-                if line:
-                    self.add(line.split("\t"), number)
-
-    def add(self, row, number):
-        if len(row) != 5:
-            raise ValueError(f"row {number} has {len(row)} fields: {row}")
-        value = number_of(row[4])
-        if not is_of(value, float):
-            raise ValueError(f"row {number} has no number of at most 1e18: {row}")
-        self.values[tuple(row[:4])] = value
+    def __init__(self, rows):
+        self.values = {(row["bench"], row["case"], row["allocator"], row["metric"]): row["value"]
+                       for row in rows}
 
     def value(self, bench, case, allocator, metric):
         return self.values.get((bench, case, allocator, metric))
 
-    def cases(self, bench):
-        return sorted({key[1] for key in self.values if key[0] == bench})
+    def cases(self, bench, allocator=None):
+        """Those of which there are rows, on request of one allocator."""
+        return sorted({key[1] for key in self.values
+                       if key[0] == bench and allocator in (None, key[2])})
 
     def least(self, bench, case, metric, allocators):
         """(value, allocator) of the smallest, or None."""
@@ -586,13 +575,13 @@ def replace(page, text, section, parts):
 
 
 def sections_of(rows, path):
-    """Those that the run has rows of; of churn only ebb's are shown."""
+    """Those that the run has figures of ebb for."""
     found = [section for section in PARTS
-             if (churn_cases(rows) if section == "churn" else rows.cases(section))]
+             if (churn_cases(rows) if section == "churn" else rows.cases(section, "ebb"))]
     if not found and rows.cases("churn"):
         raise BadInput(f"{path}: no row of churn has ebb's step_us")
     if not found:
-        raise BadInput(f"{path}: no row of {', '.join(PARTS)}")
+        raise BadInput(f"{path}: no row of ebb in {', '.join(PARTS)}")
     return found
 
 
@@ -629,7 +618,7 @@ def write_pages(pages):
 def write(rows, about, options):
     """All pages are drawn before one is written; one that has two names is one."""
     pages = {}
-    for section in sections_of(rows, options.tsv):
+    for section in sections_of(rows, options.json):
         page = options.loader if section == "loader" else options.readme
         page = pathlib.Path(os.path.realpath(page))
         text = pages.get(page) or read_page(page)
@@ -637,10 +626,36 @@ def write(rows, about, options):
     write_pages(pages)
 
 
+def said_by_failures(about):
+    first = about["failures"][0]
+    whose = f"{first['case']}: {first['allocator']}" if first["allocator"] else first["case"]
+    return f"a run with {len(about['failures'])} failures ({whose}: {first['text']})"
+
+
+def what_is_missing(rows, about):
+    """Whose figures a replay lacks, or None; those of each peer belong to each case."""
+    names = [peer["name"] for peer in about["allocators"]]
+    absent = [name for name in PEERS if name not in names]
+    if absent:
+        return f"a run without {', '.join(absent)}"
+    cases = {item["case"] for item in about["cases"]} - {"spike.synthetic"}
+    left_out = sorted(bundled_cases() - cases)
+    if left_out:
+        return f"a run without {len(left_out)} of the bundled traces, such as {left_out[0]}"
+    for case in sorted(cases):
+        for name in ("ebb", *PEERS):
+            if rows.value("churn", case, name, "step_us") is None:
+                return f"a run in which {case} has no step_us of {name}"
+    return None
+
+
+def bundled_cases():
+    return {path.name.removesuffix(".trace.gz") for path in TRACES.glob("*.trace.gz")}
+
+
 def what_is_rough(rows, about):
     """What keeps the run's figures from being those of the whole benchmark, or None."""
-    settings, names = about["settings"], [peer["name"] for peer in about["allocators"]]
-    absent = [name for name in PEERS if name not in names]
+    settings = about["settings"]
     if settings["quick"]:
         return "a quick run"
     if not rows.cases("churn"):
@@ -649,7 +664,7 @@ def what_is_rough(rows, about):
         return "a run that left the blocks alone"
     if not settings["plan"]:
         return "a run without plans"
-    return f"a run without {', '.join(absent)}" if absent else None
+    return said_by_failures(about) if about["failures"] else what_is_missing(rows, about)
 
 
 def refuse_rough(rows, about, path):
@@ -660,15 +675,16 @@ def refuse_rough(rows, about, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tsv", default=ROOT / "build/results/bench.tsv", type=pathlib.Path)
     parser.add_argument("--json", default=ROOT / "build/results/bench.json", type=pathlib.Path)
     parser.add_argument("--readme", default=ROOT / "README.md", type=pathlib.Path)
     parser.add_argument("--loader", default=ROOT / "docs/loader.md", type=pathlib.Path)
     parser.add_argument("--rough", action="store_true",
-                        help="take a quick run too, or one without touches, plans or some peers")
+                        help="take a quick run too, or one without touches or plans, or that "
+                             "lacks figures of traces or peers")
     options = parser.parse_args()
     try:
-        rows, about = Rows(options.tsv), read_about(options.json)
+        about = read_about(options.json)
+        rows = Rows(about["rows"])
         if not options.rough:
             refuse_rough(rows, about, options.json)
         write(rows, about, options)

@@ -148,27 +148,29 @@ class Figures(unittest.TestCase):
              "allocators": [{"name": name, "package": "libc6", "version": "2.36"} for name in (
                  "ebb", "glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc",
                  "tcmalloc")],
-             "targets": []}
+             "cases": [], "failures": [], "targets": []}
     README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
                              for part in ("churn", "micro", "sequence", "loader")) + "b\n"
 
     def write(self, rows, about=None, readme=README, asked="readme", prepare=lambda scratch: None,
-              **options):
+              rough=True, **options):
         """(exit code, standard error, that page afterwards); `prepare` may change the files"""
+        about = self.ABOUT if about is None else about
+        if isinstance(about, dict):
+            names = ("bench", "case", "allocator", "metric", "value")
+            about = {"rows": [dict(zip(names, row)) for row in rows], **about}
         with tempfile.TemporaryDirectory() as name:
             scratch = pathlib.Path(name)
-            tsv = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-            (scratch / "tsv").write_text(tsv, encoding="utf-8", errors="surrogateescape")
-            (scratch / "json").write_text(json.dumps(self.ABOUT if about is None else about))
+            (scratch / "json").write_text(json.dumps(about))
             for page in ("readme", "loader"):
                 (scratch / page).write_text(readme, encoding="utf-8", newline="")
                 (scratch / page).chmod(0o640)
             prepare(scratch)
-            command = [sys.executable, "-B", FIGURES]
-            for what in ("tsv", "json", "readme", "loader"):
+            command = [sys.executable, "-B", FIGURES] + ["--rough"] * rough
+            for what in ("json", "readme", "loader"):
                 command += [f"--{what}", scratch / what]
             done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-            self.assertEqual(len(list(scratch.iterdir())), 4)
+            self.assertEqual(len(list(scratch.iterdir())), 3)
             self.assertEqual({(scratch / page).stat().st_mode & 0o7777
                               for page in ("readme", "loader")}, {0o640})
             return (done.returncode, done.stderr,
@@ -321,10 +323,10 @@ class Figures(unittest.TestCase):
             self.assertIn("t.full", text)
             self.assertIn("/ 1.25 |", text)
 
-    def refused(self, rows, about=None, page=README):
-        code, error, text = self.write(rows, about, page)
+    def refused(self, rows, about=None, page=README, rough=True):
+        code, error, text = self.write(rows, about, page, rough=rough)
         self.assertEqual((code, text), (2, page), error)
-        self.assertRegex(error, r"\Afigures\.py: /\S*/(tsv|json|readme): .*\n\Z")
+        self.assertRegex(error, r"\Afigures\.py: /\S*/(json|readme): .*\n\Z")
         return error
 
     GOOD = [("churn", "t.full", "ebb", "step_us", 30)]
@@ -333,17 +335,18 @@ class Figures(unittest.TestCase):
         self.refused(self.GOOD, page="no markers\n")
         for marker in ("<!-- churn:begin -->", "<!-- churn:end -->"):
             self.assertIn("comes twice", self.refused(self.GOOD, page=self.README + marker))
-        for row, said in ((("churn",), "tsv: row 2 has 1 fields"),
-                          (("a", "b", "c", "d", "x"), "tsv: row 2 has no number"),
-                          (("churn", "t.full", "ebb", "step_us", "nan"), "tsv: row 2 has no num"),
-                          (("churn", "t.full", "glibc", "step_us", "-inf"), "tsv: row 2 has no "),
-                          (("churn", "t.full", "glibc", "step_us", -1e27), "tsv: row 2 has no "),
+        for row, said in ((("churn",), "rows[1] has no case"),
+                          (("a", "b", "c", "d", None), "rows[1].value is not a number"),
+                          (("churn", "t.full", "ebb", "step_us", "7"), "rows[1].value is not a"),
+                          (("churn", "t.full", "glibc", "step_us", float("nan")), "rows[1].value"),
+                          (("churn", "t.full", "glibc", "step_us", -1e27), "rows[1].value is not"),
                           (("churn", "t.full", "ebb", "steady_hits_percent", 1e308),
-                           "tsv: row 2 has no number of at most 1e18"),
-                          (("churn", "\udcff.full", "ebb", "step_us", 1), "tsv: 'utf-8' codec")):
+                           "rows[1].value is not a number of at most 1e18"),
+                          (("churn", "\udcff.full", "ebb", "step_us", 1), "surrogates not")):
             self.assertIn(said, self.refused([*self.GOOD, row]))
-        self.assertIn("tsv: no row of churn, micro", self.refused([("other", "b", "c", "d", 1)]))
-        self.assertIn("tsv: no row of churn has ebb's step_us",
+        self.assertIn("json: no row of ebb in churn, micro",
+                      self.refused([("other", "b", "c", "d", 1)]))
+        self.assertIn("json: no row of churn has ebb's step_us",
                       self.refused([("churn", "t.full", "glibc", "step_us", 1)]))
 
     def test_a_run_that_is_quick_or_left_the_blocks_or_plans_alone_is_refused(self):
@@ -352,8 +355,8 @@ class Figures(unittest.TestCase):
                               ({"plan": False}, "json: of a run without plans; ")):
             about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
             rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
-            self.assertIn(said, self.refused(rows, about))
-            alone = self.write(rows[1:], about)[0]
+            self.assertIn(said, self.refused(rows, about, rough=False))
+            alone = self.write(rows[1:], about, rough=False)[0]
             self.assertEqual(alone, 2 if setting.get("quick") else 0, setting)
 
     def test_the_fastest_malloc_is_of_all_or_the_line_says_of_which(self):
@@ -373,9 +376,53 @@ class Figures(unittest.TestCase):
         some = {**self.ABOUT, "allocators": [peer for peer in self.ABOUT["allocators"]
                                              if "malloc" not in peer["name"]]}
         self.assertIn("json: of a run without jemalloc, jemalloc-tuned, mimalloc, tcmalloc; ",
-                      self.refused(self.GOOD, some))
-        code, error, text = self.write([("micro", "large", "ebb", "ms_per_step", 1)], some)
+                      self.refused(self.GOOD, some, rough=False))
+        code, error, text = self.write([("micro", "large", "ebb", "ms_per_step", 1)], some,
+                                       rough=False)
         self.assertEqual((code, error), (0, ""))
+
+    def whole(self, *more):
+        """The rows and the description of a replay of all bundled traces, and of these."""
+        cases = sorted({path.name.removesuffix(".trace.gz")
+                        for path in (ROOT / "bench/traces").glob("*.trace.gz")}) + list(more)
+        self.assertGreater(len(cases), 20)
+        rows = [("churn", case, peer["name"], "step_us", 30) for case in cases
+                for peer in self.ABOUT["allocators"]]
+        return rows, {**self.ABOUT, "cases": [{"case": case}
+                                              for case in (*cases, "spike.synthetic")]}
+
+    def test_a_replay_that_lacks_traces_or_rows_is_refused(self):
+        rows, about = self.whole("t.full", "u.full")
+        code, error, text = self.write(rows, about, rough=False)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn(f"fastest in {len(about['cases']) - 1} of", text)
+        for name in ("ebb", "glibc"):
+            lacking = [row for row in rows if row[1:3] != ("u.full", name)]
+            self.assertIn(f"json: of a run in which u.full has no step_us of {name}; --rough",
+                          self.refused(lacking, about, rough=False))
+        fewer = {**about, "cases": about["cases"][1:]}
+        gone = about["cases"][0]["case"]
+        self.assertIn(f"json: of a run without 1 of the bundled traces, such as {gone}; --",
+                      self.refused([row for row in rows if row[1] != gone], fewer, rough=False))
+
+    def test_a_replay_in_which_something_failed_is_refused(self):
+        rows, about = self.whole()
+        failures = [{"case": "x.full", "allocator": "glibc", "text": "boom"}]
+        self.assertIn("json: of a run with 1 failures (x.full: glibc: boom); --rough takes it",
+                      self.refused(rows, {**about, "failures": failures}, rough=False))
+        failures[0]["allocator"] = ""
+        self.assertIn("(x.full: boom)",
+                      self.refused(rows, {**about, "failures": failures}, rough=False))
+
+    def test_a_section_without_figures_of_ebb_stays(self):
+        counted = [("micro", "instructions", "gcc", "fast_path.48.16", 13)]
+        self.assertIn("json: no row of ebb in churn, ", self.refused(counted))
+        before = self.write([("micro", "large", "ebb", "ms_per_step", 1)])[2]
+        sequence = [("sequence", "pack_float32_64", "ebb", "ns", 36500)]
+        after = self.write(counted + sequence, readme=before)[2]
+        middle = before.index("<!-- micro:end -->")
+        self.assertEqual(after[:middle], before[:middle])
+        self.assertIn("36.5", after)
 
     def with_one(self, *path, value):
         """The description of a run, with this value in that place."""
