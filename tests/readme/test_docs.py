@@ -372,6 +372,15 @@ class Figures(unittest.TestCase):
             if part and len(part) < len(figures.PEERS):
                 self.assertIn(f"(of mallocs {', '.join(part)} alone)", label)
 
+    def test_a_line_says_where_mallocs_alone_keep_pointers(self):
+        flat = (ROOT / "bench/micro/case_flat.h").read_text(encoding="utf-8")
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        self.assertIn("if (!ops->forgets)\n            flat->blocks[i] = block;", flat)
+        for label, case, _ in module_of_figures().MICRO:
+            self.assertIn(f"| {label} |", readme)
+            if case.startswith("flat"):
+                self.assertIn(", pointers kept for mallocs", label)
+
     def test_a_replay_without_all_peers_is_refused(self):
         some = {**self.ABOUT, "allocators": [peer for peer in self.ABOUT["allocators"]
                                              if "malloc" not in peer["name"]]}
