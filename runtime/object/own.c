@@ -375,6 +375,7 @@ int ebb_object_replace(void *address, size_t field, void *fresh) {
         return result;
     const struct ebb_field *described = &place.object->type->fields[field];
     void **slot = field_place(place.object, described), *old = *slot;
+    bool had = compose_has(place.object, old); /* `fresh` may be `old`, or come to lie there */
     result = try_slot(place.object, described, fresh);
     object_part(place.object); /* else what is copied may come to lie where its whole was */
     if (!result && fresh &&
@@ -384,5 +385,5 @@ int ebb_object_replace(void *address, size_t field, void *fresh) {
         return result;
     *slot = fresh;
     compose_join(place, fresh);
-    return compose_has(place.object, old) ? ebb_object_end(old) : 0;
+    return had ? ebb_object_end(old) : 0;
 }
