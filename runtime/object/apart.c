@@ -35,13 +35,15 @@ static void begin_storage(struct ebb_tensor *tensor, void *data, size_t bytes, u
         .data = data, .bytes = bytes, .tensors = 1, .block = tensor, .flags = flags};
 }
 
-/* All of it where no other process writes. */
+/* All of it where no other process writes. Elements are aligned as others are: they may be exported
+ * once the tensor has gone to a region that is not shared. */
 static struct ebb_tensor *new_private(struct region *host, struct ebb_dtype dtype, int ndim,
                                       const int64_t *shape, const void *site) {
-    size_t head = head_bytes(ndim), bytes = 0;
+    size_t bytes = 0;
     if (!tensor_measure(dtype, ndim, shape, &bytes))
         return NULL;
-    struct ebb_tensor *tensor = block_allocate_private(host, head + bytes, EBB_TENSOR_ALIGN, site);
+    size_t align = data_align(bytes), head = size_align(head_bytes(ndim), align);
+    struct ebb_tensor *tensor = block_allocate_private(host, head + bytes, align, site);
     if (!tensor)
         return NULL;
     tensor_begin(host, tensor, dtype, ndim);

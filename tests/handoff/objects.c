@@ -536,6 +536,30 @@ static void trees_come_from_another_process(void **state) {
     pool_end(pool);
 }
 
+/* They are private to the process as long as their region is shared, and may leave it. */
+static void many_numbers_of_sequences_are_aligned_as_large_tensors_are(void **state) {
+    enum { COUNT = 3000 };
+    struct post post = open_post();
+    struct ebb_tensor *sequence = counting(post.from, SHAPE(1)), *sequences[COUNT];
+    for (unsigned i = 0; i < COUNT; i++)
+        sequences[i] = sequence;
+    const struct ebb_pack_options options = {.size = sizeof options, .enforce_sorted = false};
+    struct ebb_packed *packed = ebb_sequences_pack(post.from, sequences, COUNT, &options);
+    assert_non_null(packed);
+    const struct ebb_tensor *indices = packed->sorted_indices;
+    assert_int_equal((uintptr_t)indices->data % EBB_STORAGE_ALIGN, 0);
+    struct ebb_ragged *ragged = ebb_sequences_join(post.from, sequences, COUNT);
+    assert_non_null(ragged);
+    assert_int_equal((uintptr_t)ragged->offsets->data % EBB_STORAGE_ALIGN, 0);
+    assert_non_null(packed = ebb_object_move(packed, post.to));
+    give_back(share(packed->sorted_indices));
+    give_back(share(packed->unsorted_indices));
+    assert_non_null(ragged = ebb_object_move(ragged, post.to));
+    give_back(share(ragged->offsets));
+    assert_int_equal(ebb_region_close(post.from), 0);
+    close_post(&post);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tensor_is_where_it_was_sent),
@@ -557,6 +581,7 @@ int main(void) {
         cmocka_unit_test(integers_are_copied_where_nobody_else_writes),
         cmocka_unit_test(a_count_that_no_array_has_is_refused),
         cmocka_unit_test(damaged_descriptions_are_survived),
+        cmocka_unit_test(many_numbers_of_sequences_are_aligned_as_large_tensors_are),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
