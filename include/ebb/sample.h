@@ -106,9 +106,10 @@ EBB_API EBB_NODISCARD struct ebb_sample *ebb_sample_new(ebb_region region,
 
 /*
  * The same with kind and metadata of `like`, a sample in any region; what is not zero in
- * `changes` (may be NULL) takes the place of like's. The kind cannot change. If `like` is ragged
- * so is the new sample: it has as many rows, its region is that of like's storages or below, and
- * its canvas cannot change. Errors as ebb_sample_new(); EBB_E_TYPE if `like` is no sample.
+ * `changes` (may be NULL) takes the place of like's, height and width of the canvas each for
+ * itself. The kind cannot change. If `like` is ragged so is the new sample: it has as many rows,
+ * its region is that of like's storages or below, and its canvas cannot change. Errors as
+ * ebb_sample_new(); EBB_E_TYPE if `like` is no sample.
  */
 EBB_API EBB_NODISCARD struct ebb_sample *ebb_sample_wrap(ebb_region region,
                                                          struct ebb_tensor *tensor,

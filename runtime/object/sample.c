@@ -351,8 +351,9 @@ static struct ebb_sample_info changed(struct ebb_sample_info info,
         info.format = changes->format;
     if (changes->clamping)
         info.clamping = changes->clamping;
-    if (changes->canvas[0] || changes->canvas[1])
-        memcpy(info.canvas, changes->canvas, sizeof info.canvas);
+    for (int i = 0; i < 2; i++)
+        if (changes->canvas[i])
+            info.canvas[i] = changes->canvas[i];
     if (changes->byte_count) {
         info.bytes = changes->bytes;
         info.byte_count = changes->byte_count;

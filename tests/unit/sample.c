@@ -144,6 +144,12 @@ static void wrapping_like_another_keeps_what_is_not_changed(void **state) {
     assert_int_equal(third->format, EBB_BOX_XYXYXYXY);
     assert_int_equal(third->clamping, EBB_CLAMP_NONE);
     assert_int_equal(third->canvas[0], 50);
+    struct ebb_sample *fourth =
+        ebb_sample_wrap(stage->root, tensor_2d(stage->root, f32, 2, 4), other,
+                        &(struct ebb_sample_info){.canvas = {0, 70}});
+    assert_non_null(fourth);
+    assert_int_equal(fourth->canvas[0], 50);
+    assert_int_equal(fourth->canvas[1], 70);
     assert_int_equal(ebb_region_close(elsewhere), 0);
     assert_int_equal(same->format, EBB_BOX_CXCYWH); /* nothing refers to what it was like */
 }
