@@ -154,8 +154,8 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_packed_pad(ebb_region region,
 EBB_API int ebb_packed_unpack(ebb_region region, const struct ebb_packed *packed,
                               struct ebb_tensor **sequences, size_t count);
 
-/* Writes the length of each sequence, in the original order. Errors: EBB_E_LENGTH_COUNT, and as
- * above for `packed`. */
+/* Writes the length of each sequence, in the original order; where there is none `lengths` may be
+ * NULL. Errors: EBB_E_LENGTH_COUNT, and as above for `packed`. */
 EBB_API int ebb_packed_read_lengths(const struct ebb_packed *packed, int64_t *lengths,
                                     size_t count);
 

@@ -279,7 +279,7 @@ int ebb_packed_read_lengths(const struct ebb_packed *packed, int64_t *lengths, s
     int result = input_packed(&input, packed);
     if (result)
         return result;
-    if (!lengths || count != (size_t)input.count)
+    if (count != (size_t)input.count || (count && !lengths))
         return error_set(EBB_E_LENGTH_COUNT, "room for %zu lengths at %p, of %lld sequences",
                          count, (void *)lengths, (long long)input.count);
     ranks_read_lengths(&input.ranks, lengths);

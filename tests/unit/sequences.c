@@ -439,6 +439,18 @@ static void sizes_beside_a_zero_may_be_anything(void **state) {
     assert_shape(ebb_packed_pad(stage->root, packed, NULL), SHAPE(3, 2, 0, huge, huge));
 }
 
+/* Nothing is written where there is nothing. */
+static void a_packed_sequence_of_none_is_read_to_nowhere(void **state) {
+    struct stage *stage = *state;
+    struct ebb_packed *packed = ebb_packed_from(
+        stage->root, counting(stage->root, SHAPE(0, 3)),
+        ebb_tensor_new(stage->root, (struct ebb_dtype){EBB_INT, 64, 1}, SHAPE(0)), NULL, NULL);
+    assert_non_null(packed);
+    assert_int_equal(packed->count, 0);
+    assert_int_equal(ebb_packed_unpack(stage->root, packed, NULL, 0), 0);
+    assert_int_equal(ebb_packed_read_lengths(packed, NULL, 0), 0);
+}
+
 static void limits_that_refuse_any_block_leave_no_trace(void **state) {
     struct stage *stage = *state;
     struct game game = {.random = 1, .ndim = 1, .shape = {30}, .row_bytes = 120, .count = LIMITED,
@@ -474,6 +486,7 @@ int main(void) {
         STAGED(sequences_go_from_every_form_to_every_form),
         STAGED(large_results_are_right_too),
         STAGED(sizes_beside_a_zero_may_be_anything),
+        STAGED(a_packed_sequence_of_none_is_read_to_nowhere),
         STAGED(limits_that_refuse_any_block_leave_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
