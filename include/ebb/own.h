@@ -11,9 +11,11 @@
  * member of a composite, a target that is closed, sealed or unrelated. Going where it already is
  * changes nothing.
  *
- * A rewind ends what came since the mark, and views of it, which it looks for among the cleanups of
- * all regions below. What was attached since is its host's again, whoever had it at the mark; what
- * was lent since, its lender's. A composite is as new as its newest part: it ends with that.
+ * A rewind ends what its region got since the mark, and views of it, which it looks for among the
+ * cleanups of all regions below. A rewind of the host: what was attached since is the host's again,
+ * whoever had it at the mark; what was lent since, its lender's. A rewind of the owner: what was
+ * attached to it since ends, as old as it may be; what was lent to it since is its lender's again.
+ * A composite is as new as its newest part: it ends with that.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */

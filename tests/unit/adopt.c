@@ -446,6 +446,29 @@ static void a_rewind_leaves_what_was_attached_before(void **state) {
     assert_int_equal(ebb_region_close(owner), 0);
 }
 
+/* As the end of the region does, but only to what it got since. */
+static void a_rewind_of_who_has_it_ends_what_was_attached_since(void **state) {
+    struct stage *stage = *state;
+    ebb_region owner = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *attached = floats_in(stage->root, 3), *lent = floats_in(stage->root, 4);
+    struct ebb_tensor *lent_on = floats_in(stage->root, 5), *foreign = floats_in(other, 6);
+    ebb_mark mark = ebb_region_mark(owner);
+    assert_int_equal(ebb_object_attach(attached, owner), 0);
+    assert_int_equal(ebb_object_borrow(lent, owner), 0);
+    assert_int_equal(ebb_object_borrow(foreign, owner), 0);
+    assert_int_equal(ebb_object_attach(lent_on, owner), 0);
+    assert_int_equal(ebb_object_borrow(lent_on, other), 0);
+    assert_int_equal(ebb_region_rewind(owner, mark), 0);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_false(is_object(attached) || is_object(lent_on));
+    assert_true(ebb_region_owns(stage->root, lent) && floats_hold(lent, 4));
+    assert_true(ebb_region_owns(other, foreign) && floats_hold(foreign, 6));
+    assert_int_equal(live_in(owner), 0);
+    assert_int_equal(live_in(other), 1);
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+    assert_int_equal(ebb_region_close(other), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_list_names_what_is_attached_once),
@@ -467,6 +490,7 @@ int main(void) {
         STAGED(a_storage_that_travelled_alone_is_as_new_as_its_views),
         STAGED(a_cleanup_does_not_rewind_the_region_that_it_is_called_for),
         STAGED(a_rewind_leaves_what_was_attached_before),
+        STAGED(a_rewind_of_who_has_it_ends_what_was_attached_since),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
