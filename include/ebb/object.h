@@ -115,8 +115,9 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
  * this process: the field names their new block, and the old one is released. That fails as
  * ebb_region_alloc() does, also in a region that is sealed.
  * Errors, all without effect: EBB_E_NOT_OWNED, EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_CYCLE,
- * EBB_E_DEPTH, EBB_E_FOREIGN, EBB_E_RELEASED, EBB_E_SIZE (block shorter than its count), EBB_E_TYPE
- * (an object for a block of bytes), EBB_E_ARGUMENT, and those of the type's check.
+ * EBB_E_DEPTH, EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_BUSY (as ebb_object_end()),
+ * EBB_E_SIZE (block shorter than its count), EBB_E_TYPE (an object for a block, or a block for an
+ * object), EBB_E_ARGUMENT, and those of the type's check.
  */
 EBB_API int ebb_object_compose(void *object);
 

@@ -44,16 +44,18 @@ struct ebb_own_options {
  * and stay. All or nothing. `options` and `cost` may be NULL. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED, EBB_E_NOT_OWNED (also: a view of a storage in a
  * region between the two), EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_DUPLICATE, EBB_E_FOREIGN,
- * EBB_E_RELEASED, EBB_E_BUSY (tensors that see imported bytes stay: ebb/exchange.h; or one is about
+ * EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_TYPE (a block that is no object; or an object in a field
+ * for a block), EBB_E_BUSY (tensors that see imported bytes stay: ebb/exchange.h; or one is about
  * to end: ebb_object_end()), EBB_E_SIZE (a block is shorter than its count says), EBB_E_DEPTH
  * (fields that were written make it deeper), EBB_E_MEMORY, EBB_E_POOL_LIMIT, EBB_E_REGION_LIMIT,
- * EBB_E_ARGUMENT.
+ * EBB_E_ARGUMENT; into a shared pool: EBB_E_NO_SPACE, EBB_E_SHARED.
  */
 EBB_API int ebb_objects_promote(ebb_region source, ebb_region target, void **objects, size_t count,
                                 const struct ebb_own_options *options, struct ebb_promoted *cost);
 
 /* The same, and closes `source`; on failure it stays open. `ended` may be NULL: how many other
- * objects of the source and the regions below it ended, those that were lent elsewhere included. */
+ * objects of the source and the regions below it ended, those that were lent elsewhere included.
+ * Also EBB_E_BUSY (the source is ending: a cleanup of it runs) and EBB_E_CLEANUP (all is done). */
 EBB_API int ebb_objects_close_keeping(ebb_region source, ebb_region target, void **objects,
                                       size_t count, const struct ebb_own_options *options,
                                       struct ebb_promoted *cost, uint64_t *ended);
@@ -74,7 +76,8 @@ EBB_API void *ebb_object_move_outer(ebb_region from, void *object);
 /*
  * Gives an object to any region of any tree: up by promotion; down, to a region below its host,
  * without moving a byte (it then ends with that region); else by copy. Returns where it is now;
- * the old address has ended if it differs. NULL on failure, as above.
+ * the old address has ended if it differs. NULL on failure: those of ebb_objects_promote(),
+ * EBB_E_MEASURING and EBB_E_DEVICE (the region has no memory of the host).
  */
 EBB_API void *ebb_object_move(void *object, ebb_region target);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * members.c - fields of sequences and samples that refer to no member: written by hand, or never
- * composed. Whatever is there is not read, let alone followed.
+ * composed. Whatever is there is not read, let alone followed. What is no object, by itself, too.
  */
 #include "bad_input/court.h"
 #include "kit/tensors.h"
@@ -135,18 +135,24 @@ static int check_sum(const struct ebb_object *object) {
     return 0;
 }
 
-static void slots_are_not_checked_beside_parts_that_are_not_there(void **state) {
+/* An empty one. */
+static struct sum *sum_in(ebb_region region) {
     static const struct ebb_field fields[] = {
         EBB_FIELD(struct sum, EBB_FIELD_OBJECT, slot),
         EBB_FIELD_COUNTED(struct sum, EBB_FIELD_OBJECTS, parts, part_count),
     };
     static struct ebb_type type = {.name = "sum", .bytes = sizeof(struct sum), .fields = fields,
                                    .field_count = 2, .check = check_sum};
-    struct court *court = *state;
     assert_int_equal(ebb_type_register(&type), 0);
-    struct sum *sum = ebb_object_new(court->child, &type, 0);
-    struct ebb_tensor *fresh = sizes_in(court->child);
+    struct sum *sum = ebb_object_new(region, &type, 0);
     assert_non_null(sum);
+    return sum;
+}
+
+static void slots_are_not_checked_beside_parts_that_are_not_there(void **state) {
+    struct court *court = *state;
+    struct sum *sum = sum_in(court->child);
+    struct ebb_tensor *fresh = sizes_in(court->child);
     struct ebb_object **parts = sum->parts = block_of(court->child, sizeof *parts, 16);
     sum->part_count = 1;
     parts[0] = &counting(court->child, SHAPE(3))->object;
@@ -161,12 +167,68 @@ static void slots_are_not_checked_beside_parts_that_are_not_there(void **state) 
     assert_int_equal(ebb_object_replace(sum, 0, fresh), 0);
 }
 
+/* Whatever is asked of what is no object, the answer is the same if it is in a field of
+ * `sum`. */
+static void refuse_as_object(struct court *court, void *address, struct sum *sum, int code) {
+    void *list[] = {address};
+    uint64_t ended;
+    court_refused(court, ebb_objects_promote(court->child, court->root, list, 1, NULL, NULL), code,
+                  NULL);
+    court_refused(court, ebb_objects_close_keeping(court->child, court->root, list, 1, NULL, NULL,
+                                                   &ended), code, NULL);
+    assert_ptr_equal(list[0], address);
+    court_refused(court, ebb_objects_end_but(court->child, list, 1), code, NULL);
+    court_refused(court, ebb_object_attach(address, court->child), code, NULL);
+    court_refused(court, ebb_object_borrow(address, court->child), code, NULL);
+    court_refused(court, ebb_object_return(address), code, NULL);
+    court_refused(court, ebb_object_end(address), code, NULL);
+    court_refused(court, ebb_object_compose(address), code, NULL);
+    court_refused(court, ebb_object_replace(address, 0, NULL), code, NULL);
+    court_refused(court, ebb_object_replace(sum, 0, address), code, NULL);
+    court_refused_block(court, ebb_object_move(address, court->root), code, NULL);
+    court_refused_block(court, ebb_object_move_outer(court->child, address), code, NULL);
+    court_refused_block(court, ebb_object_detach(address), code, NULL);
+    court_refused_block(court, ebb_object_as(address, &ebb_type_tensor), code, NULL);
+    sum->slot = address;
+    court_refused(court, ebb_object_compose(sum), code, NULL);
+    list[0] = sum;
+    court_refused(court, ebb_objects_promote(court->child, court->root, list, 1, NULL, NULL), code,
+                  NULL);
+    sum->slot = NULL;
+}
+
+static void what_is_no_object_is_refused_by_all_in_the_same_way(void **state) {
+    struct court *court = *state;
+    static char outside[64];
+    struct ebb_tensor *tensor = sizes_in(court->child), *ended = sizes_in(court->child);
+    struct sum *sum = sum_in(court->child);
+    assert_int_equal(ebb_object_end(ended), 0);
+    court_note(court);
+    refuse_as_object(court, court->large, sum, EBB_E_TYPE);
+    refuse_as_object(court, court->large + 64, sum, EBB_E_INTERIOR);
+    refuse_as_object(court, (char *)tensor + 16, sum, EBB_E_INTERIOR);
+    refuse_as_object(court, outside, sum, EBB_E_FOREIGN);
+    refuse_as_object(court, ended, sum, EBB_E_RELEASED);
+    void *list[] = {sum};
+    sum->parts = (void *)tensor;
+    court_refused(court, ebb_object_compose(sum), EBB_E_TYPE, "'parts'", NULL);
+    court_refused(court, ebb_objects_promote(court->child, court->root, list, 1, NULL, NULL),
+                  EBB_E_TYPE, "'parts'", NULL);
+    sum->parts = (void *)(court->large + 64);
+    court_refused(court, ebb_object_compose(sum), EBB_E_INTERIOR, NULL);
+    court_refused_block(court, ebb_object_detach(sum), EBB_E_INTERIOR, NULL);
+    sum->parts = NULL;
+    court_refused_block(court, ebb_object_move(sum, court->measuring), EBB_E_MEASURING, NULL);
+    assert_int_equal(ebb_object_compose(sum), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TRIAL(fields_that_were_written_since_are_not_followed),
         TRIAL(what_was_never_composed_is_not_read),
         TRIAL(slots_are_not_checked_beside_what_is_no_member),
         TRIAL(slots_are_not_checked_beside_parts_that_are_not_there),
+        TRIAL(what_is_no_object_is_refused_by_all_in_the_same_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
