@@ -73,7 +73,7 @@ enum ebb_error {
     EBB_E_NOT_OWNED = -20,   /* the object is not owned by that region, not lent, not composed */
     EBB_E_MEMBER = -21,      /* the object is a member of a composite and moves with it only */
     EBB_E_TYPE = -22,        /* the object is of another type, or the type is no good */
-    EBB_E_BORROWED = -23,    /* not while the object is lent to another region */
+    EBB_E_BORROWED = -23,    /* not while the object is lent to another region, or attached to it */
     EBB_E_CYCLE = -24,       /* an object would contain itself */
     EBB_E_DEPTH = -25,       /* objects are nested deeper than EBB_DEPTH_MAX */
     EBB_E_CLEANUP = -26,     /* closed, reset or rewound, but a cleanup callback failed */

@@ -103,14 +103,16 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
                                            size_t extra);
 
 /*
- * Makes what the fields refer to part of `object`: members must be objects of the same owner and
- * of no other composite, blocks of bytes must be blocks of its host. Composing again takes new
- * members in; those whose fields were overwritten stay members that nothing finds, so use
- * ebb_object_replace() or end them. Lost like that they neither end nor go with the composite; they
- * stay EBB_E_MEMBER for all that a member cannot do, are owned and counted where they were until
- * that ends, and can be ended, or taken in again by the same composite. Do end them: once that has
- * ended, another with members of its own may come to lie where it did, and pass for it. A block of
- * bytes is of one composite only; nothing checks that.
+ * Makes what the fields refer to part of `object`: members must be objects that its host owns
+ * and has in its pages, and of no other composite; blocks of bytes must be blocks of that. If
+ * `object` is attached elsewhere they go to its owner; what is attached itself is EBB_E_BORROWED,
+ * also if that owner has it, as what is lent is (ebb_object_replace() takes what is attached).
+ * Composing again takes new members in; those whose fields were overwritten stay members that
+ * nothing finds, so use ebb_object_replace() or end them. Lost like that they neither end nor go
+ * with the composite; they stay EBB_E_MEMBER for all that a member cannot do, are owned and
+ * counted where they were until that ends, and can be ended, or taken in again by the same
+ * composite. Do end them: once that has ended, another with members of its own may come to lie
+ * where it did, and pass for it. A block of bytes is of one composite only; nothing checks that.
  * In a region of a shared pool, pointers to members that lie in shared memory move to memory of
  * this process: the field names their new block, and the old one is released. That fails as
  * ebb_region_alloc() does, also in a region that is sealed.

@@ -98,7 +98,8 @@ EBB_API const char *ebb_clamping_name(int clamping);
  * storage; otherwise `data` is the tensor itself. In both cases no element moves. Valid until:
  * ebb_object_end(), the end of its owner. NULL on failure, without effect: EBB_E_METADATA (kind,
  * format, clamping, canvas, bytes or shape do not fit, with the numbers), EBB_E_NOT_OWNED,
- * EBB_E_MEMBER and EBB_E_BORROWED (the tensor), and those of ebb_object_new().
+ * EBB_E_MEMBER and EBB_E_BORROWED (the tensor; it is lent, or attached elsewhere), and those of
+ * ebb_object_new().
  */
 EBB_API EBB_NODISCARD struct ebb_sample *ebb_sample_new(ebb_region region,
                                                         struct ebb_tensor *tensor,

@@ -49,11 +49,34 @@ static void a_slot_takes_what_comes_to_lie_where_its_old_object_ended(void **sta
     demand_has(box, stage->root, 3);
 }
 
+/* What is composed comes from the host, even if the region that the box is in has more. */
+static void a_slot_takes_what_is_attached_and_composing_does_not(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *box = box_in(stage->root);
+    struct ebb_tensor *here = floats_in(stage->root, 3), *there = floats_in(stage->root, 4);
+    assert_int_equal(ebb_object_attach(box, inner), 0);
+    assert_int_equal(ebb_object_attach(there, inner), 0);
+    box->right = &there->object;
+    assert_refused(ebb_object_compose(box), EBB_E_BORROWED);
+    box->right = &here->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_true(ebb_region_owns(inner, here));
+    assert_int_equal(ebb_object_replace(box, BOX_LEFT, there), 0);
+    assert_ptr_equal(box->left, there);
+    assert_int_equal(live_in(inner), 3);
+    assert_int_equal(live_in(stage->root), 0);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_int_equal(ebb_region_close(inner), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_slot_takes_what_it_holds_already),
         STAGED(a_slot_takes_what_it_holds_already_from_below),
         STAGED(a_slot_takes_what_comes_to_lie_where_its_old_object_ended),
+        STAGED(a_slot_takes_what_is_attached_and_composing_does_not),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
