@@ -66,6 +66,19 @@ static void an_export_sees_the_storage_as_a_tensor_does(void **state) {
     assert_int_equal(stats_of(stage->root).blocks.current, 0);
 }
 
+static void exports_are_counted_where_their_bytes_are(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct ebb_tensor *base = tensor_of_bytes(stage->root, 20000);
+    struct ebb_tensor *view = ebb_tensor_view(inner, base, 1, base->shape, base->strides, 0);
+    DLManagedTensor *shared = share(view), *copied = ebb_tensor_export(view, EBB_EXCHANGE_COPY);
+    assert_int_equal(ebb_region_count_exports(stage->root), 1);
+    assert_int_equal(ebb_region_count_exports(inner), 1);
+    give_back(shared);
+    assert_int_equal(ebb_region_count_exports(stage->root), 0);
+    give_back(copied);
+}
+
 static void the_end_of_a_tensor_notices_what_was_given_back(void **state) {
     struct stage *stage = *state;
     struct ebb_tensor *tensor = tensor_of_bytes(stage->root, 5000);
@@ -554,6 +567,7 @@ int main(void) {
         STAGED(an_export_says_what_the_tensor_is),
         STAGED(a_versioned_export_says_its_version_and_whether_it_is_a_copy),
         STAGED(an_export_sees_the_storage_as_a_tensor_does),
+        STAGED(exports_are_counted_where_their_bytes_are),
         STAGED(the_end_of_a_tensor_notices_what_was_given_back),
         STAGED(exporting_notices_what_was_given_back),
         STAGED(a_second_call_of_the_deleter_does_nothing),
