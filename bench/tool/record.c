@@ -43,8 +43,8 @@ static const char help_text[] =
     "       ebb record --recover SPOOL -o FILE\n\n"
     "Runs COMMAND and writes a trace of its allocations, with its steps.\n\n"
     "  -o, --output FILE    the trace (COMMAND.trace.gz)\n"
-    "  --every MS           a region every MS milliseconds, where the program has no steps; not\n"
-    "                       with --function or --within\n"
+    "  --every MS           a region every MS milliseconds, 1 to 3600000, where the program has\n"
+    "                       no steps; not with --function or --within\n"
     "  --function NAME      a region from each call of NAME to the next: a function that a shared\n"
     "                       library exports, or Python's module.function or module.Class.method\n"
     "  --within NAME        each call of a Python function is a region\n"
@@ -58,7 +58,8 @@ static const char help_text[] =
     "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"
-    "The exit code is that of COMMAND; 125 if there is no trace.\n";
+    "The exit code is that of COMMAND; 125 where it ended with 0, or was not run, and there is no\n"
+    "trace.\n";
 
 /* ---- options */
 

@@ -18,7 +18,7 @@ static const char help_text[] =
     "  --allocators LIST   comma separated: ebb,ebb-unplanned,glibc,glibc-tuned,jemalloc,\n"
     "                      jemalloc-tuned,mimalloc,tcmalloc (all that are installed but\n"
     "                      ebb-unplanned)\n"
-    "  --rounds N          timed processes for each allocator (3)\n"
+    "  --rounds N          timed processes for each allocator, 1 to 1000 (3)\n"
     "  --quick             less of each trace\n"
     "  --help              this text\n";
 

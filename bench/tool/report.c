@@ -41,7 +41,7 @@ static const char help_text[] =
     "  --html FILE         a page, in one file that needs nothing else\n"
     "  --allocators LIST   comma separated (ebb,glibc and, where they are installed,\n"
     "                      jemalloc,mimalloc,tcmalloc)\n"
-    "  --rounds N          timed processes for each allocator (3)\n"
+    "  --rounds N          timed processes for each allocator, 1 to 1000 (3)\n"
     "  --quick             less of the trace\n"
     "  --no-replay         leave out time and memory; not with --allocators,\n"
     "                      --rounds or --quick\n"

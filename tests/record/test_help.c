@@ -24,6 +24,17 @@ static void help_is_there(void **state)
     assert_int_equal(run_program("EBB_TOOL", ""), 2);
 }
 
+static void help_tells_what_numbers_and_codes_there_are(void **state)
+{
+    (void)state;
+    program_says("EBB_TOOL", "record --every 0 -- true", 2, "from 1 to 3600000");
+    program_says("EBB_TOOL", "record --help", 0, "1 to 3600000");
+    program_says("EBB_TOOL", "record --help", 0, "125 where it ended with 0, or was not run");
+    program_says("EBB_TOOL", "replay --rounds 0 x", 2, "from 1 to 1000");
+    program_says("EBB_TOOL", "replay --help", 0, "1 to 1000");
+    program_says("EBB_TOOL", "report --help", 0, "1 to 1000");
+}
+
 static void words_are_completed(void **state)
 {
     static const char *const lines[][2] = {
@@ -52,6 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_is_there),
+        cmocka_unit_test(help_tells_what_numbers_and_codes_there_are),
         cmocka_unit_test(words_are_completed),
     };
 
