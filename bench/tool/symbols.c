@@ -19,13 +19,29 @@
 #include <unistd.h>
 
 #include "brief.h"
+#include "complain.h"
+#include "spool.h"
 
-enum { FILES_MAX = 256, PATH_BYTES = 256 };
+enum { FILES_MAX = SPOOL_MODULES, PATH_BYTES = SPOOL_MODULE_PATH };
+
+struct function {
+    uint64_t begin, reach; /* as far as it and those before it reach */
+    const Elf64_Sym *symbol;
+};
+
+/* Of one table, by where they begin: a table may have a million, and is asked for each place. */
+struct functions {
+    struct functions *next; /* those of the file's next table */
+    const char *names;
+    size_t count;
+    struct function list[];
+};
 
 struct elf {
     char path[PATH_BYTES];
     const char *at; /* NULL: no names */
     size_t bytes;
+    struct functions *functions;
 };
 
 static struct elf files[FILES_MAX];
@@ -48,18 +64,6 @@ static void map_file(struct elf *file) {
     }
 }
 
-static struct elf *file_of(const char *path) {
-    for (int i = 0; i < file_count; i++)
-        if (strcmp(files[i].path, path) == 0)
-            return &files[i];
-    if (file_count == FILES_MAX || strlen(path) >= PATH_BYTES)
-        return NULL;
-    struct elf *file = &files[file_count++];
-    strcpy(file->path, path);
-    map_file(file);
-    return file;
-}
-
 static bool fits(const struct elf *file, uint64_t at, uint64_t bytes) {
     return at <= file->bytes && bytes <= file->bytes - at && at % 4 == 0;
 }
@@ -73,38 +77,111 @@ static const Elf64_Shdr *sections_of(const struct elf *file, size_t *count) {
     return (const Elf64_Shdr *)(const void *)(file->at + head->e_shoff);
 }
 
-/* The name of the nearest function that begins at or before `address`, in one table. */
-static const char *find_in(const struct elf *file, const Elf64_Shdr *table,
-                           const Elf64_Shdr *names, uint64_t address) {
-    const Elf64_Sym *best = NULL;
-    if (!fits(file, table->sh_offset, table->sh_size) || names->sh_offset >= file->bytes ||
-        names->sh_size > file->bytes - names->sh_offset || names->sh_size == 0)
+/* ---- tables */
+
+static bool has_end(const struct elf *file, const Elf64_Shdr *names) {
+    return names->sh_offset < file->bytes && names->sh_size != 0 &&
+           names->sh_size <= file->bytes - names->sh_offset &&
+           file->at[names->sh_offset + names->sh_size - 1] == '\0';
+}
+
+/* Of those that begin together the first of the table comes last. */
+static int compare(const void *left, const void *right) {
+    const struct function *a = left, *b = right;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    return (a->symbol < b->symbol) - (a->symbol > b->symbol);
+}
+
+static void sort(struct functions *functions) {
+    uint64_t reach = 0;
+    qsort(functions->list, functions->count, sizeof *functions->list, compare);
+    for (size_t i = 0; i < functions->count; i++) {
+        struct function *function = &functions->list[i];
+        uint64_t size = function->symbol->st_size;
+        uint64_t end = size > UINT64_MAX - function->begin ? UINT64_MAX : function->begin + size;
+        reach = end > reach ? end : reach;
+        function->reach = reach;
+    }
+}
+
+static struct functions *take_table(const struct elf *file, const Elf64_Shdr *table,
+                                    const Elf64_Shdr *names) {
+    if (!fits(file, table->sh_offset, table->sh_size) || !has_end(file, names))
         return NULL;
     const Elf64_Sym *symbol = (const Elf64_Sym *)(const void *)(file->at + table->sh_offset);
-    const char *text = file->at + names->sh_offset;
-    for (size_t i = 0; i < table->sh_size / sizeof *symbol; i++)
-        if (ELF64_ST_TYPE(symbol[i].st_info) == STT_FUNC && symbol[i].st_value &&
-            symbol[i].st_value <= address && symbol[i].st_name < names->sh_size &&
-            address - symbol[i].st_value <= symbol[i].st_size &&
-            (!best || symbol[i].st_value > best->st_value))
-            best = &symbol[i];
-    if (!best || text[names->sh_size - 1] != '\0')
+    size_t count = table->sh_size / sizeof *symbol;
+    struct functions *functions = malloc(sizeof *functions + count * sizeof *functions->list);
+    if (!functions) {
+        complain("%s: no memory for the names of %zu symbols", file->path, count);
         return NULL;
-    return text + best->st_name;
+    }
+    *functions = (struct functions){.names = file->at + names->sh_offset};
+    for (size_t i = 0; i < count; i++)
+        if (ELF64_ST_TYPE(symbol[i].st_info) == STT_FUNC && symbol[i].st_value &&
+            symbol[i].st_name < names->sh_size)
+            functions->list[functions->count++] =
+                (struct function){symbol[i].st_value, 0, &symbol[i]};
+    sort(functions);
+    return functions;
+}
+
+static void take_tables(struct elf *file) {
+    size_t count;
+    const Elf64_Shdr *section = sections_of(file, &count);
+    struct functions **last = &file->functions;
+    for (size_t i = 0; section && i < count; i++) {
+        bool has_symbols = section[i].sh_type == SHT_SYMTAB || section[i].sh_type == SHT_DYNSYM;
+        if (has_symbols && section[i].sh_link < count)
+            *last = take_table(file, &section[i], &section[section[i].sh_link]);
+        if (*last)
+            last = &(*last)->next;
+    }
+}
+
+static struct elf *file_of(const char *path) {
+    for (int i = 0; i < file_count; i++)
+        if (strcmp(files[i].path, path) == 0)
+            return &files[i];
+    if (file_count == FILES_MAX || strlen(path) >= PATH_BYTES)
+        return NULL;
+    struct elf *file = &files[file_count++];
+    strcpy(file->path, path);
+    map_file(file);
+    if (file->at)
+        take_tables(file);
+    return file;
+}
+
+/* ---- names */
+
+/* How many functions begin at or before `address`. */
+static size_t count_before(const struct functions *functions, uint64_t address) {
+    size_t low = 0, high = functions->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (functions->list[middle].begin <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The name of the function with `address` that begins nearest to it. */
+static const char *find_in(const struct functions *functions, uint64_t address) {
+    const struct function *list = functions->list;
+    for (size_t i = count_before(functions, address); i > 0 && list[i - 1].reach >= address; i--)
+        if (address - list[i - 1].begin <= list[i - 1].symbol->st_size)
+            return functions->names + list[i - 1].symbol->st_name;
+    return NULL;
 }
 
 static const char *find_symbol(const struct elf *file, uint64_t address) {
-    size_t count;
-    const Elf64_Shdr *section = sections_of(file, &count);
-    for (size_t i = 0; section && i < count; i++) {
-        bool has_symbols = section[i].sh_type == SHT_SYMTAB || section[i].sh_type == SHT_DYNSYM;
-        if (!has_symbols || section[i].sh_link >= count)
-            continue;
-        const char *name = find_in(file, &section[i], &section[section[i].sh_link], address);
-        if (name)
-            return name;
-    }
-    return NULL;
+    const char *name = NULL;
+    for (const struct functions *at = file->functions; at && !name; at = at->next)
+        name = find_in(at, address);
+    return name;
 }
 
 typedef char *demangler(const char *, char *, size_t *, int *);
@@ -124,7 +201,7 @@ void symbols_name(const char *path, uint64_t address, char *name, size_t room) {
     static demangler *demangle;
     static bool looked;
     const struct elf *file = file_of(path);
-    const char *found = file && file->at ? find_symbol(file, address) : NULL;
+    const char *found = file ? find_symbol(file, address) : NULL;
     int status = 1;
     if (!looked)
         demangle = find_demangler();
@@ -137,9 +214,14 @@ void symbols_name(const char *path, uint64_t address, char *name, size_t room) {
 }
 
 void symbols_close(void) {
-    for (int i = 0; i < file_count; i++)
+    for (int i = 0; i < file_count; i++) {
+        for (struct functions *next, *at = files[i].functions; at; at = next) {
+            next = at->next;
+            free(at);
+        }
         if (files[i].at)
             munmap((void *)(uintptr_t)files[i].at, files[i].bytes);
+    }
     file_count = 0;
     memset(files, 0, sizeof files);
 }

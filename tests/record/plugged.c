@@ -4,7 +4,8 @@
 //
 //     plugged SCENARIO
 //
-// EBB_PLUGS is the folder with the libraries. Exit code: 0, or 1 where another function was called.
+// EBB_PLUGS is the folder with the libraries, EBB_COPIES that with many of one. Exit code: 0, or 1
+// where another function was called.
 
 #include "demand.h"
 
@@ -158,12 +159,25 @@ static void relative(void)
     take_blocks(library, "place_alpha");
 }
 
+// Copies of one library, each of which is another one.
+static void crowd(void)
+{
+    char path[4096];
+
+    for (int i = 0; i < PLUGGED_CROWD; i++) {
+        snprintf(path, sizeof path, "%s/%d.so", getenv("EBB_COPIES"), i);
+        void *library = dlopen(path, RTLD_NOW);
+        DEMAND(library);
+        take_blocks(library, "place_alpha");
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
     {"version", version}, {"deep", deep},     {"deep_and_late", deep_and_late}, {"hidden", hidden},
-    {"closed", closed},   {"turns", turns},   {"relative", relative},
+    {"closed", closed},   {"turns", turns},   {"relative", relative},           {"crowd", crowd},
 };
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@ enum {
     PLUGGED_BETA = 5,  // of the second
     PLUGGED_CALLS = 7, // of each scenario, before and after libraries were looked at again
     PLUGGED_BLOCKS = 11,
+    PLUGGED_CROWD = 300, // libraries
 };
 
 int client_choice(void);

@@ -131,6 +131,24 @@ static void a_library_is_named_by_its_whole_path(void **state)
     unlink(command);
 }
 
+static void places_of_many_libraries_have_names(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "mkdir %s/many && for i in $(seq 0 %d); do cp %s/librecord_alpha.so %s/many/$i.so "
+             "|| exit; done", folder, PLUGGED_CROWD - 1, getenv("EBB_PLUGS"), folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "%s/many", folder);
+    setenv("EBB_COPIES", command, 1);
+    assert_int_equal(record("--sites", "EBB_PLUGGED", "crowd"), 0);
+    unsetenv("EBB_COPIES");
+    assert_int_equal(blocks_of(" place_alpha", "/many/"), PLUGGED_CROWD * PLUGGED_CALLS);
+    snprintf(command, sizeof command, "rm -r %s/many", folder);
+    assert_int_equal(system(command), 0);
+}
+
 // The operator is not around what follows, nor is it the last end of its block that was noted.
 static void what_follows_a_jump_out_of_an_operator_is_of_its_own(void **state)
 {
@@ -170,6 +188,7 @@ int main(void)
         cmocka_unit_test(places_of_an_older_trace_go),
         cmocka_unit_test(a_library_in_the_place_of_another_has_its_own_places),
         cmocka_unit_test(a_library_is_named_by_its_whole_path),
+        cmocka_unit_test(places_of_many_libraries_have_names),
         cmocka_unit_test(what_follows_a_jump_out_of_an_operator_is_of_its_own),
         cmocka_unit_test(operators_lie_on_any_stack),
     };
