@@ -14,7 +14,7 @@
  * free() works as ever, in any thread and at any time. What is alive when the step ends stays
  * where it is, for as long as the program wants it: its chunk is set aside and counted as pinned.
  * All else goes at once and is hot for the next request. Allocations that are seen to outlive their
- * scopes are made outside of them from then on.
+ * scopes again and again are made outside of them; now and then they have another chance.
  *
  * Without libebb-malloc a step with a scope is a step like any other, and malloc() is untouched.
  *

@@ -8,10 +8,8 @@ static _Atomic(unsigned) turns;
 
 void leaks_note(uint16_t key) {
     uint8_t count = atomic_load_explicit(&leaks.count[key], memory_order_relaxed);
-    if (count < LEAKS_MOST)
-        atomic_store_explicit(&leaks.count[key], (uint8_t)(count + 1), memory_order_relaxed);
-    if (count + 1 == LEAKS_SURE)
-        atomic_store_explicit(&leaks.any, true, memory_order_relaxed);
+    count = count + 1u < LEAKS_SURE ? (uint8_t)(count + 1) : (uint8_t)LEAKS_MOST;
+    atomic_store_explicit(&leaks.count[key], count, memory_order_relaxed);
 }
 
 void leaks_turn(void) {

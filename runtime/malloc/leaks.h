@@ -4,9 +4,9 @@
  *
  * A key stands for the place in the program that calls malloc() and for the size, roughly. A key
  * whose blocks survived LEAKS_SURE scopes, within the last few hundred, and the next ones as well
- * (suspects.h), is a leak: its blocks are allocated in the general heap from then on. Counts are
- * halved now and then, so that a key has another chance. Being wrong costs a little time, nothing
- * else, so threads count without locks and may lose a count.
+ * (suspects.h), is a leak: its blocks are allocated in the general heap, so that nothing more is
+ * counted of it. Counts are halved now and then, and the third time it has another chance. Being
+ * wrong costs a little time, nothing else, so threads count without locks and may lose a count.
  */
 #ifndef EBB_MALLOC_LEAKS_H
 #define EBB_MALLOC_LEAKS_H
@@ -18,12 +18,11 @@
 
 #define LEAKS_KEYS 8192u
 #define LEAKS_SURE 3u
-#define LEAKS_MOST 12u      /* counts go no higher: so many halvings less one free a key */
+#define LEAKS_MOST 12u      /* the count of a leak: the third halving leaves less than sure */
 #define LEAKS_HALVING 1024u /* scopes that ended with survivors, between halvings */
 
 extern struct leaks {
     _Atomic(uint8_t) count[LEAKS_KEYS]; /* of the scopes that the key has survived */
-    _Atomic(bool) any;
 } leaks;
 
 static inline uint16_t leaks_key(const void *caller, size_t bytes) {
