@@ -37,7 +37,8 @@ enum {
 struct watched {
     char name[NAME_MAX + 1];
     const struct spool_head *head; /* SPOOL_STATE bytes of it */
-    int ticks; /* file, or -1 */
+    int ticks;       /* file, or -1 */
+    uint32_t ticked; /* what was written there last; nothing was noted before 1 */
 };
 
 enum { SIGNALS = 4, HANDED_ON = 2 };
@@ -174,6 +175,7 @@ static void watch_spool(struct watch *watch, const char *name) {
     if (watch->count == WATCHED_MAX || spools_is_over(watch->launch->folder, name))
         return;
     struct watched *spool = &watch->spool[watch->count];
+    spool->ticked = 0; /* of one that was watched here before */
     snprintf(path, sizeof path, "%s/%s", watch->launch->folder, name);
     spool->head = map_head(path);
     if (!spool->head)
@@ -218,15 +220,21 @@ static void thin(struct watch *watch) {
         forget_the_dead(watch);
 }
 
-static void tick(struct watch *watch) {
-    for (int i = 0; i < watch->count; i++) {
-        uint32_t now = (uint32_t)watch->spool[i].head->sequence;
-        if (watch->spool[i].ticks >= 0 &&
-            write(watch->spool[i].ticks, &now, sizeof now) != (ssize_t)sizeof now) {
-            close(watch->spool[i].ticks); /* a full disk: what was ticked so far stays */
-            watch->spool[i].ticks = -1;
-        }
+/* What was not noted meanwhile needs no room: a program may rest, or have ended long ago. */
+static void tick_one(struct watched *spool) {
+    uint32_t now = (uint32_t)spool->head->sequence;
+    if (spool->ticks < 0 || now == spool->ticked)
+        return;
+    spool->ticked = now;
+    if (write(spool->ticks, &now, sizeof now) != (ssize_t)sizeof now) {
+        close(spool->ticks); /* a full disk: what was ticked so far stays */
+        spool->ticks = -1;
     }
+}
+
+static void tick(struct watch *watch) {
+    for (int i = 0; i < watch->count; i++)
+        tick_one(&watch->spool[i]);
 }
 
 static void look(struct watch *watch) {

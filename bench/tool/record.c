@@ -215,19 +215,20 @@ static bool choose_spool(const struct wish *wish, const char *place, struct spoo
                     "at %s", place);
 }
 
-static uint32_t *read_ticks(const char *spool, size_t *count) {
+/* False after a message: there are some, and no memory for them. */
+static bool read_ticks(const char *spool, uint32_t **ticks, size_t *count) {
     char path[PLACE_MAX + 8];
     struct stat status;
-    uint32_t *ticks = NULL;
-    *count = 0;
     snprintf(path, sizeof path, "%s.ticks", spool);
     FILE *file = fopen(path, "r");
-    if (file && fstat(fileno(file), &status) == 0 && status.st_size > 0 &&
-        (ticks = malloc((size_t)status.st_size)) != NULL)
-        *count = fread(ticks, sizeof *ticks, (size_t)status.st_size / sizeof *ticks, file);
+    size_t bytes = file && fstat(fileno(file), &status) == 0 ? (size_t)status.st_size : 0;
+    *count = 0;
+    *ticks = bytes ? malloc(bytes) : NULL;
+    if (*ticks)
+        *count = fread(*ticks, sizeof **ticks, bytes / sizeof **ticks, file);
     if (file)
         fclose(file);
-    return ticks;
+    return *ticks || !bytes || complain("%s: no memory for %zu bytes", path, bytes);
 }
 
 /* A few come with a kill; more of them, from an allocator that the recorder is not before. */
@@ -283,10 +284,11 @@ static bool convert(const struct wish *wish, const char *place, struct spools *s
     struct stream stream;
     struct rendered rendered;
     size_t tick_count;
+    uint32_t *ticks;
     if (!choose_spool(wish, place, spools) || !spool_file_open(&spool, spools->heaviest))
         return false;
-    uint32_t *ticks = read_ticks(spools->heaviest, &tick_count);
-    bool good = stream_decode(&stream, &spool, ticks, tick_count);
+    bool good = read_ticks(spools->heaviest, &ticks, &tick_count) &&
+                stream_decode(&stream, &spool, ticks, tick_count);
     if (good) {
         good = render_trace(&stream, &spool, &wish->render, &rendered);
         stream_free(&stream);

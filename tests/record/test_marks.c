@@ -13,6 +13,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "plugged.h"
@@ -318,6 +320,51 @@ static void ticks_count_where_marks_could_be_and_are_not(void **state)
     trace_free(trace);
 }
 
+// Where nothing was noted since the last one a tick says nothing, for as long as that may be.
+static void ticks_end_with_what_was_noted(void **state)
+{
+    char command[1024], file[256];
+    uint32_t tick[4096], last = 0;
+
+    (void)state;
+    unlink(path);
+    snprintf(command, sizeof command,
+             "record -q --keep --every 1 -o %s -- sh -c '%s loop; sleep 1'", path,
+             getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(command), 0);
+    trace_free(read_it());
+    snprintf(file, sizeof file, "%s/ticks", folder);
+    snprintf(command, sizeof command,
+             "for i in %s.spool-*/*.ticks; do cat $i; printf '\\0\\0\\0\\0'; done >%s && "
+             "rm -r %s.spool-*", path, file, path);
+    assert_int_equal(system(command), 0);
+    FILE *ticks = fopen(file, "r");
+    assert_non_null(ticks);
+    size_t there = fread(tick, sizeof *tick, 4096, ticks);
+    fclose(ticks);
+    unlink(file);
+    assert_in_range(there, 4, 4095); // of the program, of the shell, and what was put after each
+    for (size_t i = 0; i < there; last = tick[i++])
+        assert_true(tick[i] == 0 || tick[i] > last);
+}
+
+// Without them it would be a trace like any other.
+static void ticks_that_there_is_no_memory_for_are_told(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    assert_int_equal(record("--keep", "EBB_CLIENT", "loop"), 0);
+    snprintf(command, sizeof command,
+             "for i in %s.spool-*/*; do truncate -s 16G $i.ticks; done; ulimit -v 4000000; "
+             "exec %s record --recover %s.spool-* -o %s 2>%s/said", path, getenv("EBB_TOOL"), path,
+             path, folder);
+    assert_int_equal(WEXITSTATUS(system(command)), 1);
+    assert_said(".ticks: no memory for 17179869184 bytes\n");
+    snprintf(command, sizeof command, "rm -r %s.spool-*", path);
+    assert_int_equal(system(command), 0);
+}
+
 // Steps with this tag, and all have this name.
 static void check_named(const struct ebb_trace *trace, uint64_t tag, const char *name,
                         uint32_t steps)
@@ -468,6 +515,8 @@ int main(void)
         cmocka_unit_test(nothing_is_told_where_nobody_listens),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
         cmocka_unit_test(ticks_count_where_marks_could_be_and_are_not),
+        cmocka_unit_test(ticks_end_with_what_was_noted),
+        cmocka_unit_test(ticks_that_there_is_no_memory_for_are_told),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
         cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
         cmocka_unit_test(steps_of_libebb_end_however_they_end_there),
