@@ -187,7 +187,6 @@ static bool is_apart(const struct wish *wish) {
 int command_advise(int argc, char **argv) {
     struct wish wish = {0};
     struct recorded_case recorded;
-    int code = 0;
     if (!parse(&wish, argc, argv))
         return EXIT_BAD_INPUT;
     if (wish.help) {
@@ -198,8 +197,9 @@ int command_advise(int argc, char **argv) {
         return EXIT_BAD_INPUT;
     if (wish.output && (!site_list_allowed(wish.output) || !output_possible(wish.output)))
         return EXIT_FAILED;
-    if (!case_read(&recorded, wish.trace))
-        return EXIT_BAD_INPUT;
+    int code = case_read(&recorded, wish.trace);
+    if (code)
+        return code;
     if (recorded.figures.step_count && !wish.search) {
         judge(&recorded);
         if (wish.output && !complain("%s is not written: %s has steps (--search looks for others)",
@@ -209,8 +209,10 @@ int command_advise(int argc, char **argv) {
         code = search(&wish, &recorded);
     }
     case_free(&recorded);
-    if (code || !wish.output || !case_read(&recorded, wish.output))
+    if (code || !wish.output)
         return code;
+    if (case_read(&recorded, wish.output)) /* the steps may make it longer than a trace may be */
+        return EXIT_FAILED;
     putchar('\n'); /* what the steps that were found would be like */
     judge(&recorded);
     case_free(&recorded);

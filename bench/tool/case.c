@@ -7,24 +7,29 @@
 
 #include "../churn/table.h"
 #include "brief.h"
+#include "command.h"
 #include "complain.h"
 #include "words.h"
 
 enum { WORST_MOST = 64, NAME_SHOWN = 45 };
 
-bool case_read(struct recorded_case *recorded, const char *path) {
+int case_read(struct recorded_case *recorded, const char *path) {
     struct trace_error error;
     *recorded = (struct recorded_case){.path = path};
     recorded->trace = trace_read(path, &error);
-    if (!recorded->trace)
-        return complain("%s: %s (%s)", path, error.text, trace_error_name(error.code));
-    if (places_read(&recorded->places, recorded->trace, path)) {
+    if (!recorded->trace) {
+        complain("%s: %s (%s)", path, error.text, trace_error_name(error.code));
+        return error.code == TRACE_ERROR_MEMORY ? EXIT_FAILED : EXIT_BAD_INPUT;
+    }
+    int code = places_read(&recorded->places, recorded->trace, path);
+    if (!code) {
         if (figures_make(&recorded->figures, recorded->trace, &recorded->places))
-            return true;
+            return 0;
         places_free(&recorded->places);
+        code = EXIT_FAILED;
     }
     trace_free(recorded->trace);
-    return false;
+    return code;
 }
 
 void case_free(struct recorded_case *recorded) {

@@ -14,8 +14,8 @@ struct recorded_case {
     struct figures figures;
 };
 
-/* Reads all of it. False after a message. */
-bool case_read(struct recorded_case *recorded, const char *path);
+/* Reads all of it. 0; or an exit code (command.h), after a message. */
+int case_read(struct recorded_case *recorded, const char *path);
 
 void case_free(struct recorded_case *recorded);
 

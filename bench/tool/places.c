@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/name.h"
+#include "command.h"
 #include "complain.h"
 #include "origin.h"
 #include "site_list.h"
@@ -87,12 +88,14 @@ static void take_origins(struct places *places, const struct ebb_trace *trace) {
     }
 }
 
-/* False after a message. */
-static bool take_list(struct places *places, uint64_t objects, const char *path) {
+/* As places_read(). */
+static int take_list(struct places *places, uint64_t objects, const char *path) {
     struct trace_source *source = calloc(1, sizeof *source);
     struct trace_error error = {0};
-    if (!source)
-        return complain("out of memory: a buffer for lines");
+    if (!source) {
+        complain("out of memory: a buffer for lines");
+        return EXIT_FAILED;
+    }
     bool good = trace_source_open(source, path, &error);
     if (good) {
         good = take_lines(places, source, objects, &error);
@@ -100,28 +103,33 @@ static bool take_list(struct places *places, uint64_t objects, const char *path)
     }
     free(source);
     if (error.code != TRACE_OK)
-        return complain("%s: %s", path, error.text);
-    return good || complain("%s: damaged, or of another trace", path);
+        complain("%s: %s", path, error.text);
+    else if (!good)
+        complain("%s: damaged, or of another trace", path);
+    if (error.code == TRACE_ERROR_MEMORY)
+        return EXIT_FAILED;
+    return good ? 0 : EXIT_BAD_INPUT;
 }
 
-bool places_read(struct places *places, const struct ebb_trace *trace, const char *path) {
+int places_read(struct places *places, const struct ebb_trace *trace, const char *path) {
     char beside[OUTPUT_PATH_MAX];
     places->of = calloc(trace->totals.objects + 1, sizeof *places->of);
     places->name = calloc(PLACES_MAX, sizeof *places->name);
     if (!places->of || !places->name) {
         places_free(places);
-        return complain("out of memory: %" PRIu64 " objects", trace->totals.objects);
+        complain("out of memory: %" PRIu64 " objects", trace->totals.objects);
+        return EXIT_FAILED;
     }
     places->sites = site_list_path(path, beside, sizeof beside) && access(beside, F_OK) == 0;
     if (!places->sites) {
         take_origins(places, trace);
-        return true;
+        return 0;
     }
     strcpy(places->name[0], "unknown");
-    if (take_list(places, trace->totals.objects, beside))
-        return true;
-    places_free(places);
-    return false;
+    int code = take_list(places, trace->totals.objects, beside);
+    if (code)
+        places_free(places);
+    return code;
 }
 
 void places_free(struct places *places) {

@@ -19,10 +19,10 @@ struct places {
 
 /*
  * Reads the list of sites that lies beside the trace (site_list.h) or, where there is none, takes
- * the origins. False after a message: a list that is not whole or does not fit the trace, or no
- * memory.
+ * the origins. 0; or an exit code (command.h), after a message: a list that is not whole or does
+ * not fit the trace is bad input, and where there is no memory it has failed.
  */
-bool places_read(struct places *places, const struct ebb_trace *trace, const char *path);
+int places_read(struct places *places, const struct ebb_trace *trace, const char *path);
 
 void places_free(struct places *places);
 

@@ -237,9 +237,10 @@ int command_report(int argc, char **argv) {
         wish.churn.allocators = found;
     }
     wish.churn.trace = wish.trace;
-    if (!case_read(&recorded, wish.trace))
-        return EXIT_BAD_INPUT;
-    int code = wish.html ? draw(&wish, &recorded) : say_all(&wish, &recorded);
+    int code = case_read(&recorded, wish.trace);
+    if (code)
+        return code;
+    code = wish.html ? draw(&wish, &recorded) : say_all(&wish, &recorded);
     case_free(&recorded);
     return code;
 }

@@ -445,6 +445,45 @@ static void what_cannot_be_said_is_a_failure(void **state)
     assert_said("standard output: No space left on device");
 }
 
+// Ends of regions are events, too. Its trace may have 80,000.
+static void steps_that_make_a_trace_too_long_are_a_failure(void **state)
+{
+    char arguments[512];
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned step = 0; step < 400; step++) {
+        for (unsigned i = 0; i < 100; i++)
+            add(text, "a %u O\n", 100 + i);
+        for (unsigned i = 100; i > 0; i--)
+            add(text, "f %u\n", i);
+    }
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_SHORT", "advise"), 0);
+    snprintf(arguments, sizeof arguments, "advise -o %s.long", scratch_path());
+    assert_int_equal(run_on_scratch("EBB_SHORT", arguments), 1);
+    assert_said("more than 80000 lines");
+    snprintf(arguments, sizeof arguments, "%s.long", scratch_path());
+    assert_int_equal(unlink(arguments), 0);
+}
+
+// The trace is good.
+static void too_little_memory_is_a_failure(void **state)
+{
+    static const char *const commands[] = {"advise", "report --no-replay"};
+    char arguments[1024];
+
+    (void)state;
+    write_steps(100);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "--version; ulimit -v 30000; exec %s %s %s", getenv("EBB_TOOL"), commands[i],
+                 scratch_path());
+        assert_int_equal(run_program("EBB_TOOL", arguments), 1);
+        assert_said("out of memory: ");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +506,8 @@ int main(void)
         cmocka_unit_test(wrong_sites_are_refused),
         cmocka_unit_test(names_of_places_are_brief),
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
+        cmocka_unit_test(steps_that_make_a_trace_too_long_are_a_failure),
+        cmocka_unit_test(too_little_memory_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
