@@ -422,11 +422,13 @@ static void own_scopes_leave_and_enter(void) {
         void *volatile inside = malloc(60);
         EXPECT(ebb_scope_leave(step) == 0);
         ROUND(usual, channel);
+        EXPECT(block_begins() == has_turns); /* it is open, and not where the thread is */
         void *volatile between = malloc(70);
         if (i % 3)
             ROUND(usual, channel);
         EXPECT(ebb_scope_enter(step) == 0);
         ROUND(usual, channel);
+        EXPECT(!block_begins());
         free(between);
         free(outside);
         EXPECT(ebb_step_end(step) == 0);
