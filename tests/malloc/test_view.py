@@ -207,14 +207,18 @@ class View(unittest.TestCase):
             status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
             return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
 
+        def is_between(program, least):
+            most = anonymous(program) + (2 << 20)  # the system counts a little late
+            resident, held = numbers()
+            self.seen = resident, held, most
+            return least <= resident <= min(held, most)
+
         with self.runs(f"unix:{self.path}", os.environ["TOLD"], "0", "plan") as program:
             self.assertTrue(until(self.ask))
             for line, least in ((b"1\n", 300_000_000), (b"2\n", 0), (b"3\n", 300_000)):
                 self.assertEqual(program.stdout.readline(), line)
-                time.sleep(1)  # far more than what was known a moment ago is kept
-                most = anonymous(program) + (2 << 20)  # the system counts a little late
-                resident, held = numbers()
-                self.assertTrue(least <= resident <= min(held, most), (line, resident, held, most))
+                # What was known a moment ago is told at first, the longer the slower it was found.
+                self.assertTrue(until(lambda: is_between(program, least)), (line, self.seen))
                 program.stdin.write(b"\n")
                 program.stdin.flush()
 
