@@ -587,10 +587,10 @@ class View(unittest.TestCase):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
             os.link(self.path, second)
-            self.path.unlink()
             with socket.socket(socket.AF_UNIX) as another:
-                another.bind(str(self.path))
+                another.bind(str(self.folder / "another"))
                 another.listen()
+                os.rename(self.folder / "another", self.path)  # there is no moment without one
                 name = self.path.stat().st_ino
                 time.sleep(2.5)
                 self.assertEqual(self.path.stat().st_ino, name)
