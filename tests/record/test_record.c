@@ -264,10 +264,14 @@ static void the_process_that_notes_most_is_the_trace(void **state)
 
 static void the_exit_code_is_the_commands(void **state)
 {
+    char arguments[512];
+
     (void)state;
     assert_int_equal(record("", "EBB_CLIENT", "much"), CLIENT_CODE);
-    assert_int_equal(ebb("record -o /tmp/never -- /nowhere/at/all"), 127);
-    assert_int_equal(ebb("record -o /tmp/never -- /"), 126);
+    snprintf(arguments, sizeof arguments, "record -o %s -- /nowhere/at/all", path);
+    assert_int_equal(ebb(arguments), 127);
+    snprintf(arguments, sizeof arguments, "record -o %s -- /", path);
+    assert_int_equal(ebb(arguments), 126);
     assert_int_equal(files_left(), 0);
 }
 
@@ -422,12 +426,12 @@ static void regions_that_are_too_deep_are_left_out(void **state)
 static void ticks_make_regions(void **state)
 {
     struct ebb_trace *trace;
+    char command[1024];
 
     (void)state;
-    assert_int_equal(ebb("record --every 1 -q -o /tmp/never.trace.gz -- true"), 0);
-    unlink("/tmp/never.trace.gz");
+    snprintf(command, sizeof command, "record --every 1 -q -o %s -- true", path);
+    assert_int_equal(ebb(command), 0);
     unlink(path);
-    char command[1024];
     snprintf(command, sizeof command,
              "record --every 10 -o %s -- /usr/bin/python3 -c 'import time\n"
              "for i in range(20): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'", path);
