@@ -382,7 +382,8 @@ static void assert_spools_go(const char *before, const char *within, const char 
     snprintf(command, sizeof command, "%s/script", folder);
     file = fopen(command, "w");
     assert_non_null(file);
-    fprintf(file, "%s\nsleep 0.3; [ $(ls $EBB_RECORD_SPOOL | wc -l) -lt 15 ]\n", script);
+    fprintf(file, "%s\nfor i in $(seq 100); do [ $(ls $EBB_RECORD_SPOOL | wc -l) -lt 15 ] && exit; "
+                  "sleep 0.1; done; exit 1\n", script);
     fclose(file);
     snprintf(command, sizeof command, "%s %s record -o %s -- %s sh %s/script 40 2>%s/said", before,
              getenv("EBB_TOOL"), path, within, folder, folder);
