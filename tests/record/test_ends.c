@@ -425,10 +425,12 @@ static void what_outlives_the_command_is_stopped(void **state)
              "cd %s; : >go; %s record -o %s -- sh -c 'PYTHONMALLOC=malloc /usr/bin/python3 -c "
              "\"import os, time\n"
              "while os.path.exists(\\\"go\\\"): [str(i) for i in range(9000)]; "
-             "time.sleep(0.01)\" & echo $! >server; sleep 1' 2>said; code=$?; "
+             "open(\\\"works\\\", \\\"w\\\").close(); time.sleep(0.01)\" & echo $! >server; "
+             "for i in $(seq 100); do [ -e works ] && exit; sleep 0.1; done; exit 1' 2>said; "
+             "code=$?; "
              "bytes() { stat -L -c '%%s %%n' /proc/$(cat server)/fd/* | grep '/fd/[0-9][0-9]'; }; "
              "bytes >first; sleep 0.5; bytes >then; rm go; [ $code = 0 ] && cmp first then && "
-             "[ -s first ]; code=$?; rm server first then; exit $code",
+             "[ -s first ]; code=$?; rm works server first then; exit $code",
              folder, getenv("EBB_TOOL"), path);
     assert_int_equal(WEXITSTATUS(system(command)), 0);
     assert_said("recording stopped early, see #stopped in it");
