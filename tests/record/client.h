@@ -23,7 +23,6 @@ enum {
     CLIENT_MANY = 50000,
     CLIENT_STEPS = 6,
     CLIENT_STEPPED = 40, // more than a trace nests
-    CLIENT_PAUSES = 40, // of 10 ms
     CLIENT_SITES = 1024, // that the recorder knows at once
     CLIENT_MORE = 100,   // sites
     CLIENT_DEEP = 40,

@@ -116,6 +116,23 @@ struct ebb_trace *recorded_script(const char *options, const char *text)
     return read_it();
 }
 
+struct ebb_trace *recorded_ticks(const char *command, unsigned length)
+{
+    char arguments[2048];
+
+    for (int doubled = 0;; doubled++, length *= 2) {
+        struct ebb_trace *trace;
+
+        snprintf(arguments, sizeof arguments, "record --every 10 -o %s -- %s %u", path, command,
+                 length);
+        assert_int_equal(ebb(arguments), 0);
+        trace = read_it();
+        if (count(trace, TRACE_BEGIN, 0) >= 5 || doubled == 3)
+            return trace;
+        trace_free(trace);
+    }
+}
+
 // ---- to look
 
 uint32_t count(const struct ebb_trace *trace, enum trace_op op, uint64_t value)

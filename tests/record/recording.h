@@ -35,6 +35,10 @@ struct ebb_trace *recorded(const char *options, const char *scenario);
 void write_module(const char *name, const char *text);
 struct ebb_trace *recorded_script(const char *options, const char *text);
 
+// The trace of a command with a region every 10 ms. Its last word is how long it works, which is
+// doubled, three times at most, until there are five: a slow machine may come to none at first.
+struct ebb_trace *recorded_ticks(const char *command, unsigned length);
+
 // Events of this sort; `value` 0: of any value.
 uint32_t count(const struct ebb_trace *trace, enum trace_op op, uint64_t value);
 

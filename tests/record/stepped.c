@@ -3,7 +3,7 @@
 // stepped.c - a program that is linked with libebb, and whose steps end as they may there and not
 // where they are marks only. test_marks.c records it.
 //
-//     stepped SCENARIO
+//     stepped SCENARIO [PAUSES]
 //
 // Exit code: 0, or 1 where something is not as it should be, with a line that says what.
 
@@ -132,10 +132,12 @@ static void rings(void)
     DEMAND(ebb_step_end(all) == 0 && ebb_site_destroy(ring) == 0);
 }
 
+static int pauses; // of 10 ms
+
 // The site has no steps.
 static void idle(void)
 {
-    for (int i = 0; i < CLIENT_PAUSES; i++) {
+    for (int i = 0; i < pauses; i++) {
         void *volatile block = malloc(CLIENT_MALLOC);
 
         free(block);
@@ -155,7 +157,8 @@ int main(int argc, char **argv)
 {
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "stepped"));
     DEMAND(site);
-    for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; i++)
+    pauses = argc == 3 ? atoi(argv[2]) : 0;
+    for (size_t i = 0; argc >= 2 && i < sizeof scenarios / sizeof scenarios[0]; i++)
         if (strcmp(argv[1], scenarios[i].name) == 0) {
             scenarios[i].run();
             DEMAND(ebb_site_destroy(site) == 0);

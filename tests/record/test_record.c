@@ -432,11 +432,9 @@ static void ticks_make_regions(void **state)
     snprintf(command, sizeof command, "record --every 1 -q -o %s -- true", path);
     assert_int_equal(ebb(command), 0);
     unlink(path);
-    snprintf(command, sizeof command,
-             "record --every 10 -o %s -- /usr/bin/python3 -c 'import time\n"
-             "for i in range(20): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'", path);
-    assert_int_equal(ebb(command), 0);
-    trace = read_it();
+    trace = recorded_ticks("/usr/bin/python3 -c 'import sys, time\n"
+                           "for i in range(int(sys.argv[1])): "
+                           "[str(j) * 600 for j in range(100)]; time.sleep(0.02)'", 20);
     assert_true(count(trace, TRACE_BEGIN, 0) >= 5);
     assert_string_equal(trace->kinds.word[0], "tick");
     trace_free(trace);
