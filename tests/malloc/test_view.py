@@ -63,6 +63,11 @@ def until(claim):
     return found
 
 
+def complains(program):
+    """Waits until there is something on its standard error; it stays there."""
+    return select.select([program.stderr], [], [], PATIENCE)[0]
+
+
 class View(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -516,8 +521,9 @@ class View(unittest.TestCase):
         folder = os.open(self.folder, os.O_RDONLY)
         self.addCleanup(os.close, folder)
         fcntl.flock(folder, fcntl.LOCK_EX)
-        with self.runs(f"unix:{self.path}"):
+        with self.runs(f"unix:{self.path}") as program:
             time.sleep(1.5)
+            self.assertTrue(complains(program))
             self.assertEqual(os.listdir(self.folder), [])
             fcntl.flock(folder, fcntl.LOCK_UN)
             self.assertTrue(until(self.ask))
@@ -529,8 +535,9 @@ class View(unittest.TestCase):
         with self.runs(f"unix:{self.path}", limit=forbidding("flock")):
             self.assertTrue(until(self.ask))
         self.assertEqual(self.said, "")
-        with self.runs(f"unix:{self.path}", limit=forbidding("flock")):
+        with self.runs(f"unix:{self.path}", limit=forbidding("flock")) as program:
             time.sleep(1.5)
+            self.assertTrue(complains(program))
             self.assertEqual(self.ask(), b"")
         self.assertRegex(self.said, "^[^\n]*left over, but its folder cannot be locked: "
                                     "Operation not permitted\n$")
@@ -584,7 +591,7 @@ class View(unittest.TestCase):
     def test_a_socket_whose_name_another_has_waits_for_it(self):
         """What can still be reached, here by a second name, is so until then."""
         second = self.folder / "second"
-        with self.runs(f"unix:{self.path}"):
+        with self.runs(f"unix:{self.path}") as program:
             self.assertTrue(until(self.ask))
             os.link(self.path, second)
             with socket.socket(socket.AF_UNIX) as another:
@@ -593,6 +600,7 @@ class View(unittest.TestCase):
                 os.rename(self.folder / "another", self.path)  # there is no moment without one
                 name = self.path.stat().st_ino
                 time.sleep(2.5)
+                self.assertTrue(complains(program))
                 self.assertEqual(self.path.stat().st_ino, name)
                 self.check_plain(self.ask(path=second))
             self.assertTrue(until(self.ask))
@@ -601,15 +609,15 @@ class View(unittest.TestCase):
 
     def test_what_belongs_to_others_is_left_alone(self):
         self.path.write_text("mine")
-        with self.runs(f"unix:{self.path}"):
-            time.sleep(0.5)
+        with self.runs(f"unix:{self.path}") as program:
+            self.assertTrue(complains(program))
         self.assertIn(f"{self.path}: is there, and is no socket: a file\n", self.said)
         self.assertEqual(self.path.read_text(), "mine")
         self.path.unlink()
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
-            with self.runs(f"unix:{self.path}", os.environ["TOLD"], "7"):
-                time.sleep(0.5)
+            with self.runs(f"unix:{self.path}", os.environ["TOLD"], "7") as program:
+                self.assertTrue(complains(program))
             self.assertIn("Address already in use", self.said)
             self.check_plain(self.ask())
         self.path.unlink()
@@ -617,8 +625,9 @@ class View(unittest.TestCase):
         link = self.folder / "link"
         link.symlink_to(self.path)
         for path in (self.path, link):
-            with self.runs(str(path)):
+            with self.runs(str(path)) as program:
                 time.sleep(1.5)
+                self.assertTrue(complains(program))
             self.assertIn(f"{path}: is there, and is no file to be replaced: a "
                           f"{'pipe' if path == self.path else 'link'}\n", self.said)
         self.assertTrue(self.path.is_fifo() and link.is_symlink())
@@ -631,8 +640,9 @@ class View(unittest.TestCase):
                     lambda: os.mkfifo(beside)):
             put()
             kind = beside.lstat().st_mode
-            with self.runs(str(self.path)):
+            with self.runs(str(self.path)) as program:
                 time.sleep(1.5)
+                self.assertTrue(complains(program))
                 self.assertEqual(beside.lstat().st_mode, kind)
                 self.assertFalse(self.path.exists())
                 beside.unlink()
@@ -645,12 +655,13 @@ class View(unittest.TestCase):
     def test_what_comes_later_is_left_alone_as_well(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        with self.runs(str(self.path)):
+        with self.runs(str(self.path)) as program:
             self.assertTrue(until(self.path.exists))
             written = self.path.stat().st_mtime_ns
             self.assertTrue(until(lambda: self.path.stat().st_mtime_ns != written))
             pipe.rename(self.path)  # between two writes
             time.sleep(2.5)
+            self.assertTrue(complains(program))
             self.assertEqual(os.listdir(self.folder), ["stats"])
             self.assertTrue(self.path.is_fifo())
             self.path.unlink()
@@ -723,8 +734,10 @@ class View(unittest.TestCase):
         with self.runs(f"unix:{self.path}", limit=forbidding("close_range")):
             self.assertTrue(until(self.ask))
         self.assertEqual(self.said, "")
-        with self.runs(f"unix:{self.path}", limit=forbidding("close_range", "unshare")):
+        calls = forbidding("close_range", "unshare")
+        with self.runs(f"unix:{self.path}", limit=calls) as program:
             time.sleep(1.5)
+            self.assertTrue(complains(program))
             self.assertEqual(self.ask(), b"")
         self.assertRegex(self.said, "^[^\n]*no table of files of its own: Operation not permitted")
 
@@ -738,22 +751,24 @@ class View(unittest.TestCase):
                               ("unix:", "a path of 0 bytes"),
                               (str(self.path) + "x" * 200, "expected 1 to 107"),
                               (f"unix:{self.path}" + "x" * 200, "expected 1 to 107")):
-            with self.subTest(stats=stats), self.runs(stats):
+            with self.subTest(stats=stats), self.runs(stats) as program:
                 time.sleep(1.5 if "/" in stats and len(stats) < 107 else 0)
+                self.assertTrue(complains(program))
             self.assertRegex(self.said, f"^ebb-malloc: EBB_MALLOC_STATS: [^\n]*{reason}[^\n]*\n$")
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_long_reason_is_cut(self):
         for kind, missing in (("", "/no/file"), ("unix:", "/no/socket")):
             path = f"{self.folder}/" + "x" * (107 - len(f"{self.folder}/{missing}")) + missing
-            with self.runs(kind + path, before=[os.environ["WORDY"]]):
+            with self.runs(kind + path, before=[os.environ["WORDY"]]) as program:
                 time.sleep(1.5)
+                self.assertTrue(complains(program))
             self.assertRegex(self.said, f"^ebb-malloc: EBB_MALLOC_STATS: {path}: [^\n]*: w+\n$")
             self.assertEqual(len(self.said), 511)
 
     def test_a_file_that_may_not_grow_ends_nobody(self):
-        with self.runs(str(self.path), limit=("/bin/sh", "-c", SMALL_FILES)):
-            time.sleep(0.5)
+        with self.runs(str(self.path), limit=("/bin/sh", "-c", SMALL_FILES)) as program:
+            self.assertTrue(complains(program))
         self.assertIn("cannot be written: File too large", self.said)
         self.assertEqual(os.listdir(self.folder), [])
 
@@ -779,8 +794,8 @@ class View(unittest.TestCase):
 
     def test_what_could_not_be_had_is_tried_again(self):
         path = self.folder / "late" / "file"
-        with self.runs(str(path)):
-            time.sleep(0.5)
+        with self.runs(str(path)) as program:
+            self.assertTrue(complains(program))
             path.parent.mkdir()
             self.assertTrue(until(path.exists))
         self.assertIn("No such file", self.said)
