@@ -15,11 +15,12 @@ extern "C" {
 #endif
 
 /*
- * Called when an allocation is about to fail for want of memory or by a limit, with all numbers as
- * text of fewer than 2048 bytes. In this order, a line each: what was asked, in which lane, and why
- * it fails (as in ebb_last_error_text(), which names the limit and whose it is); the pool with its
- * limits and what it has cached; the process; the region and those on the way up, the nearest four
- * and of the others those that have a limit, as many as there is room for; how many more there are.
+ * Called when an allocation is about to fail for want of memory, also that of a device or of pages
+ * that its driver registers, or by a limit, with all numbers as text of fewer than 2048 bytes. In
+ * this order, a line each: what was asked, in which lane, and why it fails (as in
+ * ebb_last_error_text(), which names the limit and whose it is); the pool with its limits and what
+ * it has cached; the process; the region and those on the way up, the nearest four and of the
+ * others those that have a limit, as many as there is room for; how many more there are.
  * What a line cannot show of a name, line ends and escapes among it, is a "?". Regions that cannot
  * be opened and steps that cannot begin just fail.
  *

@@ -221,6 +221,13 @@ static void write_page(struct page *page, struct region *region, size_t bytes, s
     add_regions(page, region);
 }
 
+/* True: memory or a limit, where placing a block has failed. EBB_E_DEVICE is there what a driver
+ * said that gave no memory, or did not register any. */
+static bool is_want(int code) {
+    return code == EBB_E_MEMORY || code == EBB_E_DEVICE || code == EBB_E_NO_SPACE ||
+           code == EBB_E_POOL_LIMIT || code == EBB_E_REGION_LIMIT;
+}
+
 void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
     struct call call;
@@ -228,8 +235,7 @@ void exhausted_report(struct region *region, size_t bytes, size_t align) {
     int code = ebb_last_error();
     if (error_muted || !atomic_load_explicit(&was_set, memory_order_relaxed))
         return; /* whoever tries it has another way */
-    if (code != EBB_E_MEMORY && code != EBB_E_NO_SPACE && code != EBB_E_POOL_LIMIT &&
-        code != EBB_E_REGION_LIMIT)
+    if (!is_want(code))
         return;
     ebb_exhausted_fn *found = begin_call(&call, &context);
     if (!found)

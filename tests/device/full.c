@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * full.c - a device that has no memory left, over the fake driver: it is said how full it is; what
- * the pool only keeps makes room, also for plans, and stays where that would not do.
+ * full.c - a device that has no memory left, over the fake driver: it is said how full it is, and
+ * the handler of exhausted memory hears it; what the pool only keeps makes room, also for plans,
+ * and stays where that would not do.
  *
  * The device has 256 MiB.
  */
 #include "scene.h"
+
+#include <stdio.h>
+
+/* What the handler of exhausted memory hears. */
+struct heard {
+    unsigned calls;
+    char text[2048];
+};
+
+static void hear(void *context, const char *text) {
+    struct heard *heard = context;
+    heard->calls++;
+    snprintf(heard->text, sizeof heard->text, "%s", text);
+}
 
 static void *take(ebb_region region, size_t bytes) {
     void *block = ebb_region_alloc(region, bytes, 256);
@@ -26,9 +41,15 @@ static void cache_slabs(ebb_pool *pool, int count, size_t bytes) {
 
 static void a_full_device_says_how_full(void **state) {
     struct gpu *gpu = *state;
+    struct heard heard = {.calls = 0};
     void *block = take(gpu->region, 200 * MIB);
     size_t reserved = pool_stats_of(gpu->pool).reserved.current;
+    ebb_report_on_exhausted(hear, &heard);
     assert_no_block(ebb_region_alloc(gpu->region, 100 * MIB, 64), EBB_E_DEVICE);
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(heard.calls, 1);
+    assert_non_null(strstr(heard.text, "EBB_E_DEVICE: 104857600 bytes at alignment 64, large lane: "
+                                       "cuMemAlloc of 104857600 bytes, device 0"));
     assert_text_names("cuMemAlloc of 104857600 bytes, device 0: CUDA_ERROR_OUT_OF_MEMORY (2)");
     assert_text_names("of 268435456 bytes are free");
     assert_int_equal(pool_stats_of(gpu->pool).reserved.current, reserved);
@@ -41,10 +62,14 @@ static void a_full_device_says_how_full(void **state) {
 /* None of the slabs that the pool keeps is long enough. Who gets a block hears of no refusal. */
 static void what_is_cached_makes_room(void **state) {
     struct gpu *gpu = *state;
+    struct heard heard = {.calls = 0};
     cache_slabs(gpu->pool, 4, 50 * MIB);
     assert_int_equal(driver_state().allocations, 4);
     assert_no_block(ebb_region_alloc(gpu->region, 100, 3), EBB_E_ALIGNMENT);
+    ebb_report_on_exhausted(hear, &heard);
     void *block = take(gpu->region, 180 * MIB);
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(heard.calls, 0);
     assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
     assert_int_equal(driver_state().allocations, 1);
     assert_int_equal(ebb_check_pool(gpu->pool), 0);
