@@ -15,8 +15,6 @@ size_t count_waste(const struct region *region) {
 }
 
 uint64_t count_live_blocks(struct region *region) {
-    remote_sweep_below(region); /* what was given back is not lost */
-    remote_look_below(region);
     uint64_t blocks = region->track ? region->track->born : 0;
     for (struct region *at = region; at; at = region_next_below(at, region)) {
         small_fold(at);

@@ -532,10 +532,10 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     return result;
 }
 
-/* The same of blocks that the caller names: what others have released is none to promote. Not so
+/* The same of blocks that the caller names: what others have let go of is none to promote. Not so
  * with objects: nobody else releases their blocks, and these were found before. */
 static int promote_named(struct promotion *promotion) {
-    remote_look(promotion->source);
+    remote_settle(promotion->source);
     return promote(promotion);
 }
 
@@ -584,15 +584,15 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
                          promotion.source->name);
     if (promotion.source->closing)
         return region_is_closing(promotion.source);
-    int result = promote_named(&promotion);
+    remote_settle_below(promotion.source); /* not later: what was copied would count as gone */
+    int result = promote(&promotion);
     if (result)
         return result;
     struct ebb_closed closed = {0, 0};
     size_t pinned = promotion.target->pinned;
     uint64_t copied = promotion.cost.copied_blocks - promotion.apart;
-    uint64_t lost = count_live_blocks(promotion.source) - copied;
     if (lost_blocks)
-        *lost_blocks = lost;
+        *lost_blocks = count_live_blocks(promotion.source) - copied;
     region_close(promotion.source, &closed);
     promoted_add_pinned(&promotion.cost, promotion.target, pinned);
     promoted_add(cost, &promotion.cost);

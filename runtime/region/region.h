@@ -474,8 +474,8 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
-/* Blocks alive in the region and all below it, and those that were born for it in its parent. What
- * other threads have released is not, and what is in a safe is not counted. */
+/* Blocks alive in the region and all below it, and those that were born for it in its parent, but
+ * none in a safe. Settle first, or what others have let go of is alive. */
 uint64_t count_live_blocks(struct region *region);
 
 /* ---- depart.c ---- */
@@ -497,9 +497,6 @@ static inline void remote_look(struct region *region) {
         remote_drain(region);
 }
 
-/* The same of all regions below, too: what was released there may lie in one further up. */
-void remote_look_below(struct region *region);
-
 /* The same of the whole tree, for a call that was refused and has nothing in hand: true if it may
  * try again. Limits further up, and the pool's, count what is anywhere in it. */
 bool remote_makes_room(struct region *region);
@@ -510,7 +507,12 @@ bool remote_may_allow(const struct region *owner, int refusal);
 /* Ends what consumers have given back: hold_sweep(), for who may be in the middle of a call that
  * undoes what it did. */
 void remote_sweep(struct region *region);
-void remote_sweep_below(struct region *region);
+
+/* Both, for who counts blocks or has the caller name some. */
+void remote_settle(struct region *region);
+
+/* The same of all regions below, too: what was released there may lie in one further up. */
+void remote_settle_below(struct region *region);
 
 /* ---- promote.c ---- */
 

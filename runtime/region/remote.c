@@ -147,12 +147,14 @@ void remote_sweep(struct region *region) {
         note_drained(safe, &in_safe);
 }
 
-void remote_sweep_below(struct region *region) {
-    for (struct region *at = region; at; at = region_next_below(at, region))
-        remote_sweep(at);
+void remote_settle(struct region *region) {
+    remote_sweep(region);
+    remote_look(region);
 }
 
-void remote_look_below(struct region *region) {
+void remote_settle_below(struct region *region) {
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        remote_sweep(at);
     for (struct region *at = region; at; at = region_next_below(at, region))
         remote_look(at);
 }

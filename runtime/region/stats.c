@@ -18,8 +18,7 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     if (!stats || stats->size != sizeof *stats)
         return error_set(EBB_E_ARGUMENT, "region stats: size field is %zu, expected %zu",
                          stats ? stats->size : 0, sizeof *stats);
-    remote_sweep(region);
-    remote_look(region);
+    remote_settle(region);
     small_fold(region);
     *stats = (struct ebb_region_stats){
         .size = sizeof *stats,

@@ -139,8 +139,7 @@ int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write
     if (!write || (format != EBB_REPORT_TEXT && !json))
         return error_set(EBB_E_ARGUMENT, "report: format %d, callback %s", (int)format,
                          write ? "set" : "NULL");
-    remote_sweep((struct region *)handle.lane);
-    remote_look((struct region *)handle.lane);
+    remote_settle((struct region *)handle.lane);
     small_fold((struct region *)handle.lane);
     collect(&leaks);
     sort(&leaks);

@@ -94,8 +94,7 @@ int ebb_report_region(ebb_region handle, enum ebb_report_format format, ebb_writ
     int result = check_arguments(format, write);
     if (result)
         return result;
-    remote_sweep_below(region);
-    remote_look_below(region);
+    remote_settle_below(region);
     if (format == EBB_REPORT_JSON)
         print_json(&text, region);
     else
@@ -126,10 +125,8 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
 static void look_at_trees(void *context, struct ebb_pool *pool) {
     (void)context;
     for (struct region *region = pool->slots; region; region = region->list_next)
-        if (region_is_live(region)) {
-            remote_sweep(region);
-            remote_look(region);
-        }
+        if (region_is_live(region))
+            remote_settle(region);
 }
 
 /* Where trees of a pool are printed to. */

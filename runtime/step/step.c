@@ -255,6 +255,7 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
     if (target.lane == step.region.lane && target.generation == step.region.generation)
         return error_set(EBB_E_NOT_ANCESTOR, "the step of region '%s' cannot keep into itself",
                          lane->region->name);
+    remote_settle_below(lane->region); /* not later: what was copied would count as gone */
     int result = promote_at_end_of_step(step.region, target, survivors, count,
                                         __builtin_return_address(0), &spent, &apart);
     if (result)

@@ -7,6 +7,9 @@
 #include "kit/dlpack.h"
 #include "kit/text.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 enum { ROUNDS = 40 };
 
 /* A tensor comes, is exported, and ends; then the consumer gives it back. */
@@ -137,6 +140,86 @@ static void a_step_has_not_lost_them(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A large block whose tensor has ended: it lives as long as its export. */
+struct exported {
+    void *block;
+    DLManagedTensor *managed;
+};
+
+static struct exported exported_in(ebb_region region, size_t bytes) {
+    struct ebb_tensor *tensor = tensor_of_bytes(region, bytes);
+    struct exported exported = {tensor->storage->block, share(tensor)};
+    assert_int_equal(ebb_object_end(tensor), 0);
+    return exported;
+}
+
+static void they_are_none_to_promote(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root);
+    struct exported exported = exported_in(region, 50000);
+    struct ebb_survivor survivor = survivor_of(exported.block, EBB_PROMOTE_COPY);
+    give_back(exported.managed);
+    assert_refused(ebb_promote(region, stage->root, &survivor, 1, NULL), EBB_E_RELEASED);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void they_are_none_to_keep(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (int is_step = 0; is_step < 2; is_step++) {
+        ebb_step step = {.lane = NULL};
+        uint64_t lost = 77;
+        if (is_step)
+            step = ebb_step_begin_under(site, stage->root, 0);
+        ebb_region region = is_step ? step.region : OPEN(.parent = stage->root);
+        struct exported exported = exported_in(region, 50000);
+        struct ebb_survivor survivor = survivor_of(exported.block, EBB_PROMOTE_COPY);
+        give_back(exported.managed);
+        int result = is_step
+                         ? ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, &lost)
+                         : ebb_close_keeping(region, stage->root, &survivor, 1, NULL, &lost);
+        assert_refused(result, EBB_E_RELEASED);
+        assert_int_equal(lost, 77);
+        assert_int_equal(is_step ? ebb_step_end(step) : ebb_region_close(region), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Gives the export back while the other thread copies its block, or shortly before. */
+struct consumer {
+    DLManagedTensor *managed;
+    atomic_int starts;
+};
+
+static void *give_back_now(void *context) {
+    struct consumer *consumer = context;
+    while (!atomic_load(&consumer->starts))
+        ;
+    give_back(consumer->managed);
+    return NULL;
+}
+
+static void one_that_comes_back_meanwhile_is_lost_or_kept(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        ebb_region region = OPEN(.parent = stage->root);
+        struct exported exported = exported_in(region, 4 * MIB);
+        struct ebb_survivor survivor = survivor_of(exported.block, EBB_PROMOTE_COPY);
+        struct consumer consumer = {.managed = exported.managed};
+        pthread_t thread;
+        uint64_t lost = 77;
+        assert_int_equal(pthread_create(&thread, NULL, give_back_now, &consumer), 0);
+        atomic_store(&consumer.starts, 1);
+        int result = ebb_close_keeping(region, stage->root, &survivor, 1, NULL, &lost);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(result == 0 || result == EBB_E_RELEASED);
+        assert_int_equal(lost, result ? 77 : 0);
+        assert_int_equal(result ? ebb_region_close(region)
+                                : ebb_region_release(stage->root, survivor.block), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(they_are_not_in_the_way_of_a_limit),
@@ -145,6 +228,9 @@ int main(void) {
         STAGED(what_is_undone_brings_none_back),
         STAGED(nobody_counts_them),
         STAGED(a_step_has_not_lost_them),
+        STAGED(they_are_none_to_promote),
+        STAGED(they_are_none_to_keep),
+        STAGED(one_that_comes_back_meanwhile_is_lost_or_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
