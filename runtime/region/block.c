@@ -400,27 +400,27 @@ static int release_born(struct region *region, uintptr_t addr) {
         return ebb_region_release(region_handle(region->safe), (void *)addr);
     if (!home)
         return report_no_block(region, addr);
-    int result = hold_check_block(find_place(home, addr), addr);
+    int result = hold_check_block(region, find_place(home, addr), addr);
     if (!result)
         track_end(region_track(region), addr);
     due_resume(region->track);
     return result;
 }
 
-static int release_planned(struct track *track, uintptr_t addr) {
-    struct track_slot *slot = track_find(track, addr);
+static int release_planned(struct region *region, uintptr_t addr) {
+    struct track_slot *slot = track_find(region_track(region), addr);
     if (!slot)
-        return track_no_block(track, addr);
+        return track_no_block(region->track, addr);
     if (slot->align & TRACK_HELD)
-        return hold_check_block(range_block_at(addr), addr);
-    track_release(track, slot);
-    due_resume(track);
+        return hold_check_block(region, range_block_at(addr), addr);
+    track_release(region->track, slot);
+    due_resume(region->track);
     return 0;
 }
 
 /* The same for a block that lies in an ordinary lane. */
 static int release_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr) {
-    int result = hold_check_block(piece, addr);
+    int result = hold_check_block(region, piece, addr);
     if (result)
         return result;
     if (region->track)
@@ -452,11 +452,10 @@ static __attribute__((noinline)) int release_other(struct region *region, uintpt
     if (!addr)
         return 0;
     struct ebb_piece *piece = find_piece(region, addr);
-    if (!piece)
-        return release_born(region, addr);
-    if (piece->state == PIECE_ARENA)
-        return release_planned(region_track(region), addr);
-    return release_placed(region, piece, addr);
+    int result = !piece                        ? release_born(region, addr)
+                 : piece->state == PIECE_ARENA ? release_planned(region, addr)
+                                               : release_placed(region, piece, addr);
+    return result > 0 ? release_other(region, addr) : result; /* it is held no more */
 }
 
 /* True if the piece is the large block that begins there and nobody has to hear of its end. */
@@ -518,8 +517,9 @@ int ebb_region_release_slow(ebb_region handle, void *block) {
 
 /* Finds a live block that nobody needs as it is. */
 static int find_unheld(struct region *region, const void *block, struct block_place *place) {
-    int result = block_find(region, block, place);
-    return result ? result : hold_check_block(place->piece, (uintptr_t)block);
+    int found = block_find(region, block, place);
+    int result = found ? found : hold_check_block(region, place->piece, (uintptr_t)block);
+    return result > 0 ? find_unheld(region, block, place) : result; /* it is held no more */
 }
 
 static int resize(const struct block_place *place, uintptr_t addr, size_t bytes) {

@@ -4,7 +4,8 @@
  *
  * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
  * what follows from it, happens in the region's thread: when other holds begin (one more than there
- * were at the last look), when the object ends, when somebody counts, at a rewind and at the end.
+ * were at the last look), when the object ends, when somebody counts, when a block is about to be
+ * refused for one, at a rewind and at the end.
  *
  * Refuses to let a block go that is held, and a rewind past a hold.
  */
@@ -151,17 +152,29 @@ int hold_check_rewind(struct region *region, uint64_t serial) {
                      region->name, count, bytes, region_mark_number(serial));
 }
 
-int hold_check_possible(const struct ebb_piece *piece, uintptr_t addr) {
-    const struct region *region = region_of_piece(piece);
+/* True if holds of the region were dropped that nobody had ended yet. Who is just ending some, and
+ * what others have released, goes on. */
+static bool gives_way(struct region *region) {
+    struct region *holder = region->safe_of ? region->safe_of : region;
+    size_t count = holder->hold_count;
+    if (!holder->settling)
+        remote_sweep(holder);
+    return holder->hold_count < count;
+}
+
+int hold_check_possible(struct region *region, const struct ebb_piece *piece, uintptr_t addr) {
+    const struct region *place = region_of_piece(piece);
     size_t bytes = piece->block.requested;
     if (piece->state == PIECE_ARENA) {
-        const struct track_slot *slot = track_find(region_track(region), addr);
+        const struct track_slot *slot = track_find(region_track(place), addr);
         if (!(slot->align & TRACK_HELD))
             return 0;
         bytes = slot->bytes;
     }
+    if (gives_way(region))
+        return 1;
     return error_set(EBB_E_BUSY, "block %p of region '%s', %zu bytes, is exported", (void *)addr,
-                     region->name, bytes);
+                     place->name, bytes);
 }
 
 /* ---- the region ends ---- */

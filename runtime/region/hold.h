@@ -67,12 +67,14 @@ void hold_leave_to(struct region *region, struct region *parent);
 int hold_check_rewind(struct region *region, uint64_t serial);
 
 /* The same as hold_check_block(), of a block that may be held. */
-int hold_check_possible(const struct ebb_piece *piece, uintptr_t addr);
+int hold_check_possible(struct region *region, const struct ebb_piece *piece, uintptr_t addr);
 
-/* EBB_E_BUSY if the live block at `addr` is held; its piece is that of block_find(). */
-static inline int hold_check_block(const struct ebb_piece *piece, uintptr_t addr) {
+/* EBB_E_BUSY if the region's live block at `addr` is held; its piece is that of block_find(). 1: it
+ * was, or others were, until now, and may have ended by that: to be looked up anew. */
+static inline int hold_check_block(struct region *region, const struct ebb_piece *piece,
+                                   uintptr_t addr) {
     bool may_be = piece->state == PIECE_BLOCK ? piece->pins != 0 : piece->state == PIECE_ARENA;
-    return may_be ? hold_check_possible(piece, addr) : 0;
+    return may_be ? hold_check_possible(region, piece, addr) : 0;
 }
 
 /* ---- for depart.c, lock held ---- */

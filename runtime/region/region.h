@@ -185,6 +185,7 @@ struct region {
     bool hinted;         /* it keeps the pages that it has asked for */
 
     bool uncounted; /* ebb's own work, see region_open_uncounted() */
+    bool settling;  /* what others let go of is being ended: remote.c */
 
     char name[REGION_NAME_BYTES];
 

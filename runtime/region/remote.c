@@ -124,10 +124,12 @@ static void note_all(struct region *region, void (*let_go)(struct region *region
     if (track)
         track->due.paused = true;
     struct before here = look(region);
+    region->settling = true;
     if (track && track->born)
         note_bearing(region, track, let_go);
     else
         let_go(region);
+    region->settling = false;
     note_drained(region, &here);
     if (track)
         track->due.paused = false;

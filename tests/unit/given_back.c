@@ -186,6 +186,34 @@ static void they_are_none_to_keep(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Nobody has looked at the region since. */
+static void their_blocks_are_resized_and_released(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 6; i++) { /* the later ones by a plan */
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        struct ebb_tensor *tensor = tensor_of_bytes(step.region, 50000);
+        void *block = tensor->storage->block;
+        size_t bytes = ebb_region_block_bytes(step.region, block);
+        DLManagedTensor *managed = share(tensor);
+        assert_refused(ebb_region_resize(step.region, block, bytes), EBB_E_BUSY);
+        assert_no_block(ebb_region_alloc(step.region, 100, 3), EBB_E_ALIGNMENT);
+        give_back(managed);
+        assert_int_equal(ebb_region_resize(step.region, block, bytes), 0);
+        give_back(share(tensor));
+        assert_ptr_equal(ebb_region_realloc(step.region, block, bytes, 64), block);
+        assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT); /* the last that was refused */
+        assert_int_equal(ebb_object_end(tensor), 0);
+        struct exported exported = exported_in(step.region, 60000);
+        assert_refused(ebb_region_release(step.region, exported.block), EBB_E_BUSY);
+        give_back(exported.managed);
+        assert_refused(ebb_region_release(step.region, exported.block), EBB_E_RELEASED);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).hits, 4 * 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Gives the export back while the other thread copies its block, or shortly before. */
 struct consumer {
     DLManagedTensor *managed;
@@ -230,6 +258,7 @@ int main(void) {
         STAGED(a_step_has_not_lost_them),
         STAGED(they_are_none_to_promote),
         STAGED(they_are_none_to_keep),
+        STAGED(their_blocks_are_resized_and_released),
         STAGED(one_that_comes_back_meanwhile_is_lost_or_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
