@@ -22,7 +22,10 @@
 extern "C" {
 #endif
 
-/* One cleanup. The caller fills `run` and `data`; the rest is ebb's while it is registered. */
+/*
+ * One cleanup. The caller fills `run` and `data` and sets `list` to NULL, as an initializer does;
+ * it is NULL again when the node runs or was removed. The rest is ebb's while it is registered.
+ */
 struct ebb_cleanup {
     int (*run)(void *data);         /* 0, or a code of the caller's that close reports */
     void *data;

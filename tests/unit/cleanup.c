@@ -312,6 +312,31 @@ static void a_node_that_ran_may_be_registered_again(void **state) {
     assert_string_equal(scene.ran, "bab");
 }
 
+/* Where there were old bytes: three fields are set, once. */
+static void a_node_lies_in_a_block_of_its_region(void **state) {
+    struct stage *stage = *state;
+    struct scene scene = {.stage = stage};
+    ebb_region region = OPEN(.parent = stage->root);
+    struct other other = {.scene = &scene, .region = region, .name = 'a'};
+    struct ebb_cleanup *node = ebb_region_alloc(region, sizeof *node, 16);
+    assert_non_null(node);
+    memset(node, 0xff, sizeof *node);
+    node->run = act;
+    node->data = &other;
+    node->list = NULL;
+    assert_int_equal(ebb_cleanup_remove(node), 0);
+    assert_int_equal(ebb_cleanup_run(node), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ebb_cleanup_add(region, node), 0);
+        assert_refused(ebb_cleanup_add(region, node), EBB_E_DUPLICATE);
+        assert_int_equal(i ? ebb_cleanup_remove(node) : ebb_cleanup_run(node), 0);
+        assert_null(node->list);
+    }
+    assert_int_equal(ebb_cleanup_add(region, node), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_string_equal(scene.ran, "aa");
+}
+
 /* Its cleanup opens a child with two of its own, of which one adds one to the region again. */
 struct opening {
     struct ebb_cleanup node, below[2], late;
@@ -361,6 +386,7 @@ int main(void) {
         STAGED(those_of_a_child_may_change_those_of_its_parent),
         STAGED(those_of_children_that_one_opened_are_counted_one_by_one),
         STAGED(a_node_that_ran_may_be_registered_again),
+        STAGED(a_node_lies_in_a_block_of_its_region),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
