@@ -206,7 +206,8 @@ EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 /*
  * Ends all blocks, marks and children; the region stays open, and sealed if it was.
  * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none), the rest
- * goes back to the pool, hot. Name, limit and parent stay. Errors as ebb_region_close().
+ * goes back to the pool, hot. So do, in any case, runs of relinked survivors and the arena of a
+ * step. Name, limit and parent stay. Errors as ebb_region_close().
  */
 EBB_API int ebb_region_reset(ebb_region region, size_t keep_bytes);
 

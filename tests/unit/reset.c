@@ -162,6 +162,25 @@ static void pages_of_survivors_go_whatever_is_kept(void **state) {
     }
 }
 
+/* The pages that its plan asked for at once. */
+static void the_arena_of_a_step_goes_whatever_is_kept(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        for (unsigned k = 0; k < 10; k++)
+            block_of(step.region, 50000 + k, 64);
+        if (i == 5) { /* it has a plan by now */
+            assert_true(site_stats(site).hits >= 10);
+            assert_true(stats_of(step.region).reserved.current >= 500000);
+            assert_int_equal(ebb_region_reset(step.region, EBB_KEEP_ALL), 0);
+            assert_int_equal(stats_of(step.region).reserved.current, 0);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* The pool takes a region that is reset between rounds for one that needs what they had. */
 static void what_rounds_had_is_not_given_back(void **state) {
     (void)state;
@@ -203,6 +222,7 @@ int main(void) {
         STAGED(pages_kept_after_relinking_belong_to_the_region),
         STAGED(a_run_is_kept_if_all_of_it_may_be),
         STAGED(pages_of_survivors_go_whatever_is_kept),
+        STAGED(the_arena_of_a_step_goes_whatever_is_kept),
         cmocka_unit_test(what_rounds_had_is_not_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
