@@ -10,6 +10,7 @@
 #include "pool/pool.h"
 #include "step/site.h"
 
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -172,15 +173,28 @@ static uint64_t count_plans(ebb_site *site) {
     return ebb_site_read_stats(site, &stats) == 0 ? stats.plans : 0;
 }
 
-/* A plan of another tag's, and one that is better: found by a thread of the child's. */
+static bool finds(ebb_site *site, uint64_t tag, uint64_t search_ns) {
+    uint64_t before = count_plans(site), began = os.now_ns();
+    pthread_mutex_lock(&site->lock);
+    site->options.search_ns = search_ns;
+    pthread_mutex_unlock(&site->lock);
+    bool right = take_steps(site, tag, 4);
+    while (right && count_plans(site) < before + 2 && os.now_ns() - began < 2 * search_ns) {
+        sched_yield();
+        right = take_steps(site, tag, 1);
+    }
+    return right && count_plans(site) >= before + 2;
+}
+
+/* A plan of another tag's, and one that is better: found by a thread of the child's. One that had
+ * no processor finds nothing, and is not asked again: the next tag's has four times as long. */
 static bool site_searches(void *context) {
     ebb_site *site = context;
-    uint64_t before = count_plans(site);
-    site->options.search_ns = HARD_SEARCH_NS;
-    for (unsigned i = 0; i < 200000 && count_plans(site) < before + 2; i++)
-        if (!take_steps(site, 2, 1))
-            return false;
-    return count_plans(site) >= before + 2 && ebb_site_destroy(site) == 0;
+    uint64_t tag = 2;
+    bool found = false;
+    for (uint64_t budget = HARD_SEARCH_NS; !found && budget < 100 * HARD_SEARCH_NS; budget *= 4)
+        found = finds(site, tag++, budget);
+    return found && ebb_site_destroy(site) == 0;
 }
 
 static bool steps_are_planned(void *context) {
