@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { NOT_REACHED = 10, MOST_ACQUISITIONS = 2000 };
@@ -119,7 +118,7 @@ int main(void) {
     if (counts == MAP_FAILED)
         return 1;
     fault_count_into(counts);
-    srand((unsigned)time(NULL));
+    srand((unsigned)fresh_seed());
     static struct CMUnitTest tests[200];
     static char names[200][96];
     unsigned count = 0;

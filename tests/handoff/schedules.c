@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { WORKERS = 2, TRAINER = WORKERS, ACTORS, SLOTS = 1, CHOICES_MOST = 400 };
@@ -265,7 +264,7 @@ static void explore(unsigned preemptions, unsigned kills) {
     explorer->kills_most = (unsigned)number_from("EBB_KILLS", kills);
     explorer->share = (unsigned)number_from("EBB_SHARE", 8);
     assert_true(explorer->share > 0);
-    unsigned seed = (unsigned)number_from("EBB_SEED", (uint64_t)time(NULL));
+    unsigned seed = (unsigned)fresh_seed();
     print_message("# EBB_SEED=%u draws one of %u\n", seed, explorer->share);
     srandom(seed);
     ebb_pool *pool = shared_pool(SLOTS, SLOT_BYTES);

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { DTYPES = 20, ROUNDS = 40, EVERY = 65536 };
 
@@ -333,7 +332,7 @@ static bool try_pair(ebb_region region, struct ebb_dtype from, struct ebb_dtype 
 
 static void every_pair_of_dtypes_agrees_with_the_model(void **state) {
     struct stage *stage = *state;
-    state_of_chance = number_from("EBB_SEED", (uint64_t)time(NULL));
+    state_of_chance = fresh_seed();
     fprintf(stderr, "EBB_SEED=%llu\n", (unsigned long long)state_of_chance);
     int all_held = 0;
     for (int from = 0; from < DTYPES; from++)

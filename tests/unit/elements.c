@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { ROOM = 1 << 16, CASES = 20000 };
 
@@ -98,7 +97,7 @@ static void copy_naively(char *to, const char *from, const struct layout *layout
 
 static void copies_equal_those_of_a_naive_model(void **state) {
     static char source[ROOM * 16];
-    uint64_t first = number_from("EBB_SEED", (uint64_t)time(NULL));
+    uint64_t first = fresh_seed();
     pattern_fill(source, sizeof source, 1);
     for (uint64_t round = 0; round < CASES; round++) {
         struct layout layout;

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { MOST = 400, ROUNDS = 300 };
 
@@ -246,7 +245,7 @@ static int nothing_is_left(void **state) {
 #define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
-    seed = number_from("EBB_SEED", (uint64_t)time(NULL));
+    seed = fresh_seed();
     fprintf(stderr, "# EBB_SEED=%llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
         TIDY(layers_lie_where_gradients_are_not_yet),

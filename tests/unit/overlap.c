@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The farthest that a sample reaches: 200 bytes, and 4 dimensions of 4 strides of 39 words. */
 enum { ROOM = 200 + (4 * 4 * 39 + 1) * 8, CASES = 30000 };
@@ -60,7 +59,7 @@ static bool mark(const struct ebb_tensor *tensor, unsigned char *visits) {
 }
 
 static void answers_equal_those_of_a_model_that_marks_bytes(void **state) {
-    uint64_t first = number_from("EBB_SEED", (uint64_t)time(NULL));
+    uint64_t first = fresh_seed();
     int shared = 0, apart = 0, own = 0;
     for (uint64_t round = 0; round < CASES; round++) {
         struct sample one, other;
@@ -139,7 +138,7 @@ static bool visit(const struct ebb_tensor *tensor, int dim, const char *at, unsi
 
 static void answers_of_large_views_equal_those_of_a_model(void **state) {
     static unsigned char marked[LARGE];
-    uint64_t first = number_from("EBB_SEED", (uint64_t)time(NULL));
+    uint64_t first = fresh_seed();
     int shared = 0, apart = 0;
     for (uint64_t round = 0; round < LARGE_CASES; round++) {
         struct sample one, other;

@@ -272,12 +272,13 @@ static void steps_move_between_threads(void **state) {
 
 enum { THREADS = 4, STEPS = 2000 };
 
-static atomic_uint filled;
+static atomic_uint begun, filled;
 
-/* One or two at once; now and then one has something, and its site is bare no more. */
+/* One or two at once; now and then one has something, and its site is bare no more. Each thread
+ * plays by its number, so that each run plays the same. */
 static void *take_steps(void *context) {
     ebb_site *site = context;
-    uint64_t chance = (uintptr_t)&site % 2147483647 + 1;
+    uint64_t chance = 1 + 48271 * (uint64_t)atomic_fetch_add(&begun, 1);
     for (unsigned i = 0; i < STEPS; i++) {
         chance = chance * 16807 % 2147483647;
         ebb_step step = ebb_step_begin(site, 0), inner = {0};
