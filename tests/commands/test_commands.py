@@ -7,6 +7,8 @@ a signal ends a command and what it runs; what cannot be had is refused in a sen
 
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -124,6 +126,35 @@ class Tests(Case):
         copy = self.tree.copy(self.scratch / "copy")
         (copy.folder / "test.sh").write_text("exit 1\n")
         self.assert_says(copy.tests("--only", "gcc"), 1, "0 ok, 1 NOT OK")
+
+    def seed(self):
+        said = self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": ""})[1]
+        return int(re.search(r"^tests/run: seed +EBB_FRESH_SEED=(\d+)$", said, re.MULTILINE)[1])
+
+    def git(self, *words):
+        return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.example", *words],
+                              cwd=self.tree.folder, check=True, capture_output=True, text=True)
+
+    def test_the_seed_follows_from_the_sources(self):
+        first = self.seed()
+        self.assertEqual(self.seed(), first)
+        (self.tree.folder / "tests" / "new").write_text("new\n")
+        self.assertNotEqual(self.seed(), first)
+
+    @unittest.skipUnless(shutil.which("git"), "no git")
+    @unittest.skipUnless(os.geteuid() == 0, "who is not root gives nothing away")
+    def test_the_seed_follows_from_what_is_committed_by_whomever(self):
+        self.git("init", "-q")
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "all")
+        tree = self.git("rev-parse", "HEAD^{tree}").stdout
+        for folder in (self.tree.folder, self.tree.folder / ".git"):
+            os.chown(folder, NOBODY, NOBODY)
+        self.assertEqual(self.seed(), int(tree[:8], 16))
+
+    def test_the_seed_that_is_given_is_said(self):
+        self.assert_says(self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": "7"}), 0,
+                         "EBB_FRESH_SEED=7\n", "1 passed, 0 failed")
 
     def test_a_tree_that_belongs_to_another_is_refused(self):
         lock = self.tree.folder / "build" / "tests-run.lock"
