@@ -242,6 +242,7 @@ enum { THREADS = 3, ROUNDS = 400, PLACES = 500 };
 
 static _Atomic(void *) places[PLACES];
 static atomic_uint at_work, wrong;
+static atomic_bool thinned; /* something, while they are at work */
 
 static void put(unsigned place, void *block) {
     void *other = atomic_exchange(&places[place], block);
@@ -250,13 +251,15 @@ static void put(unsigned place, void *block) {
     front_free(other);
 }
 
-/* Each leaves blocks behind for the others to free. */
+/* Each leaves blocks behind for the others to free, and goes on while nothing was thinned: who does
+ * that may have had no processor. */
 static void *play(void *site) {
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0;
+         round < ROUNDS || (!atomic_load(&thinned) && round < 100 * ROUNDS); round++) {
         ebb_step step = ebb_step_begin(site, 0);
         for (unsigned i = 0; i < PLACES; i++) {
             unsigned place = (i * 7 + round) % PLACES;
-            void *block = front_alloc(BYTES, (void *)(uintptr_t)((round * PLACES + i) * 4096));
+            void *block = front_alloc(BYTES, (void *)((uintptr_t)(round * PLACES + i) * 4096));
             pattern_fill(block, BYTES, place);
             if (i % 100)
                 front_free(block);
@@ -276,8 +279,10 @@ static void test_others_free_meanwhile(void **state) {
     atomic_store(&at_work, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, play, *state), 0);
-    while (atomic_load(&at_work))
+    while (atomic_load(&at_work)) {
         (void)tray_thin(1000000, true, &bytes);
+        atomic_store(&thinned, bytes > 0);
+    }
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (unsigned i = 0; i < PLACES; i++)
