@@ -241,27 +241,22 @@ static void *allocate_planned(struct region *region, const struct request *reque
     struct track *track = region->track;
     if (track_is_behind(track))
         due_stop(track);
-    bool harms = track_harms(track, request->bytes);
-    if (track_ignores(track, request->bytes, request->align) ||
-        (harms && track_is_hopeless(track, request->bytes)))
+    if (track_ignores(track, request->bytes, request->align))
         return allocate_in_lane(region, request);
-    uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
-    uint64_t turned_away_bytes = track->seen.turned_away_bytes;
-    bool first = harms && track_is_doubtful(track, request->bytes, request->key);
-    void *block = first ? NULL : place_planned(track, request);
+    struct track_missed before = track_missed(track);
+    enum track_turn turn = track_turn(track, request->bytes, request->key);
+    void *block = turn == TRACK_FIRST ? place_planned(track, request) : NULL;
+    track->tight = false;
     if (block)
         return block;
     block = allocate_in_lane(region, request); /* the plan is asked once */
-    if (first && block)
+    if (turn == TRACK_LAST && block)
         (void)place_planned(track, request); /* it has no room, and hears of what it lacks */
-    if (block) {
+    if (block)
         track_note_block(track, block, request->bytes, request->align, request->key,
                          request->own);
-    } else { /* what is no allocation was not missed */
-        track->seen.missed = missed;
-        track->seen.missed_bytes = missed_bytes;
-        track->seen.turned_away_bytes = turned_away_bytes;
-    }
+    else
+        track_unmiss(track, &before);
     return block;
 }
 

@@ -311,7 +311,7 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
     if (!track->arena)
         return;
-    if (!turned_away && has_outgrown(track, bytes))
+    if (!turned_away && !track->tight && has_outgrown(track, bytes))
         track->serving = !track_outgrow(track, bytes) && track->serving;
     else if (track->serving && track->misses > TRACK_MISSES_MOST)
         give_up(track);
@@ -428,14 +428,38 @@ static size_t free_in(struct region *region) {
     return count_waste(region);
 }
 
-bool track_is_doubtful(const struct track *track, size_t bytes, uint32_t key) {
-    const struct track_slot *slot = &track->slots[track_cursor(track)];
-    bool above = slot->align & (TRACK_TENURED | TRACK_GUEST), seeks = key && track->plan->by_key;
-    return !seeks && !above && pool_room(track->region->pool) < bytes;
-}
-
-bool track_is_hopeless(const struct track *track, size_t bytes) {
+/* There is not so much beside what is in use: the program tries, and goes another way. */
+static bool is_hopeless(const struct track *track, size_t bytes) {
     struct region *region = track->region;
     size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
     return !pool_could_have(region->pool, bytes, free_in(region) + above);
+}
+
+/* The next slot's block is to be in the parent, and what came may be meant for it. */
+static bool may_be_above(const struct track *track, size_t bytes) {
+    uint32_t id = track_cursor(track), align = track->slots[id].align;
+    return align & TRACK_GUEST || (align & TRACK_TENURED && !is_no_survivor(track, id, bytes));
+}
+
+enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key) {
+    track->tight = track->shadowing && bytes > track->slots[track_cursor(track)].room &&
+                   !pool_could_have(track->region->pool, size_align(bytes, EBB_PAGE), 0);
+    if (!track->tight)
+        return TRACK_FIRST;
+    if (!(key && track->plan->by_key) && !may_be_above(track, bytes))
+        return TRACK_LAST;
+    return is_hopeless(track, bytes) ? TRACK_NEVER : TRACK_FIRST;
+}
+
+struct track_missed track_missed(const struct track *track) {
+    const struct track_seen *seen = &track->seen;
+    return (struct track_missed){seen->missed, seen->missed_bytes, seen->turned_away_bytes,
+                                 seen->grown};
+}
+
+void track_unmiss(struct track *track, const struct track_missed *before) {
+    track->seen.missed = before->blocks;
+    track->seen.missed_bytes = before->bytes;
+    track->seen.turned_away_bytes = before->turned_away_bytes;
+    track->seen.grown = before->grown;
 }

@@ -170,6 +170,7 @@ struct track {
     bool coarse;        /* of the plan, while it is served */
     bool had_grown;     /* slots have sizes that did not fit, or are TRACK_TRIMMED */
     bool sizes_wanted;  /* slots that become smaller are TRACK_TRIMMED: others' sizes make a plan */
+    bool tight;         /* the pool has no pages for what is asked for, until lanes were asked */
     bool had_refused;   /* what came was far too large for slots in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST];
     uint32_t overdue_count;
@@ -265,14 +266,19 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
  * error: it is to be had elsewhere. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
-/* Of a request that track_harms(): the pool has no room for so much beside what is in use. The
- * program tries, and goes another way. */
-bool track_is_hopeless(const struct track *track, size_t bytes);
+/* When the plan is asked for a block: before the lanes; when they have had it, as the pool has no
+ * pages for it and the plan no room, and would pass its slot for nothing; or not at all, where what
+ * is free in pages of the step and its parent is too little. Where a plan may know another place,
+ * in the parent or by the key, it is asked before them, but nothing is taken over for that. */
+enum track_turn { TRACK_FIRST, TRACK_LAST, TRACK_NEVER };
+enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 
-/* Of the same: it has none beside the pages of its regions. Unless the plan may know another place,
- * in the parent or by the key, the lanes are asked first, and the plan hears only of what they
- * had: it would pass its slot, or lose its arena, for nothing. */
-bool track_is_doubtful(const struct track *track, size_t bytes, uint32_t key);
+/* Counters of what the plan missed, to be there again: what is no allocation was not missed. */
+struct track_missed {
+    uint64_t blocks, bytes, turned_away_bytes, grown;
+};
+struct track_missed track_missed(const struct track *track);
+void track_unmiss(struct track *track, const struct track_missed *before);
 
 /* The slot, below the cursor, is that of a survivor, and what came in this step is too large to be
  * taken for one. */
@@ -474,13 +480,6 @@ static inline bool track_has_refused(const struct track *track, uint32_t id) {
 
 static inline uint32_t track_cursor(const struct track *track) {
     return track->open ? (uint32_t)(track->next - track->slots) : track->cursor;
-}
-
-/* True if a request does the plan harm where it fails: the next slot has no room for it. Small
- * ones, up to a TRACK_BESIDE_PART, do none. */
-static inline bool track_harms(const struct track *track, size_t bytes) {
-    return track->plan && bytes > track->plan->height_bytes / TRACK_BESIDE_PART &&
-           bytes > track->slots[track_cursor(track)].room;
 }
 
 /* After a change of `passed`. */

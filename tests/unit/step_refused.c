@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan
- * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was. What
- * an unplanned step would get is not refused: the arena gives way.
+ * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was, or a
+ * survivor's that it may have been meant for. What an unplanned step would get is not refused: the
+ * arena gives way.
  */
 #include "kit/gradients.h"
 
@@ -42,6 +43,28 @@ static void a_try_takes_no_slot_and_no_arena(void **state) {
     }
 }
 
+/* Large and small ones take turns: less than a sixteenth of the plan, in front of a small one. */
+static void nor_does_a_small_try(void **state) {
+    enum { BLOCKS = 64, SUM = BLOCKS / 2 * (SIZE + SIZE / 2) };
+    ebb_pool *pool = POOL(.limit_reserved_bytes = SUM + SIZE);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned block = 0; block < BLOCKS; block++) {
+            if (i >= LEARNING && block == BLOCKS - 3)
+                refused_bytes(step.region, SUM / 20);
+            block_of(step.region, block % 2 ? SIZE / 2 : SIZE, 64);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.hits, (STEPS - 2) * BLOCKS);
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(stats.plans, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 /* A block whose pages are the pool's again when it goes. */
 static void *relinked_block(ebb_region region) {
     ebb_region child = OPEN(.parent = region);
@@ -50,34 +73,44 @@ static void *relinked_block(ebb_region region) {
     return survivor.block;
 }
 
-/* What is refused until others' releases are looked for takes one slot of the plan, not two. */
+/* From now on the pool has no page beside those that are in use. */
+static void fill_up(ebb_pool *pool) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    (void)ebb_pool_trim(pool, 0);
+    assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
+}
+
+/* What is refused until others' releases are looked for takes one slot of the plan, not two, and is
+ * missed, however large it is. */
 static void a_second_try_takes_no_second_slot(void **state) {
-    enum { BLOCKS = 64 };
-    ebb_pool *pool = POOL(0);
-    ebb_region run = OPEN(.pool = pool), other = OPEN(.parent = run);
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    void *waits = relinked_block(other);
-    for (unsigned i = 0; i <= LEARNING; i++) {
-        ebb_step step = ebb_step_begin_under(site, run, 0);
-        for (unsigned block = 0; block < BLOCKS; block++) {
-            if (i == LEARNING && block == BLOCKS - 2) {
-                (void)ebb_pool_trim(pool, 0);
-                struct ebb_pool_stats stats = {.size = sizeof stats};
-                assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
-                assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
-                refused(step.region, 3); /* in front of a slot, too, which is passed */
-                assert_int_equal(ebb_region_release_remote(other, waits), 0);
-                block_of(step.region, SIZE + 4096, 64);
+    for (unsigned blocks = 8; blocks <= 64; blocks *= 8) {
+        ebb_pool *pool = POOL(0);
+        ebb_region run = OPEN(.pool = pool), other = OPEN(.parent = run);
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+        void *waits = relinked_block(other);
+        for (unsigned i = 0; i <= LEARNING; i++) {
+            ebb_step step = ebb_step_begin_under(site, run, 0);
+            for (unsigned block = 0; block < blocks; block++) {
+                if (i == LEARNING && block == blocks - 2) {
+                    fill_up(pool);
+                    refused(step.region, 3); /* in front of a slot, too */
+                    assert_int_equal(ebb_region_release_remote(other, waits), 0);
+                    block_of(step.region, SIZE + 4096, 64);
+                }
+                block_of(step.region, SIZE, 64);
             }
-            block_of(step.region, SIZE, 64);
+            assert_int_equal(ebb_step_end(step), 0);
         }
-        assert_int_equal(ebb_step_end(step), 0);
+        struct ebb_site_stats stats = site_stats(site);
+        unsigned outgrown = blocks < 16; /* then nothing is served behind it */
+        assert_int_equal(stats.takeovers, outgrown);
+        assert_int_equal(stats.missed, 2 + outgrown); /* the last one has no slot any more */
+        assert_int_equal(stats.hits, (LEARNING - 1) * blocks - 1 - outgrown);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        assert_int_equal(ebb_region_close(run), 0);
+        pool_end(pool);
     }
-    struct ebb_site_stats stats = site_stats(site);
-    assert_int_equal(stats.hits, (LEARNING - 1) * BLOCKS - 2);
-    assert_int_equal(ebb_site_destroy(site), 0);
-    assert_int_equal(ebb_region_close(run), 0);
-    pool_end(pool);
 }
 
 enum { LAYERS = 40, LATE = 12 };
@@ -89,8 +122,8 @@ struct training {
 };
 
 /* What survived the step before goes first, and makes room for layers, among which one is tried in
- * vain; what survives this one comes last. */
-static void train(struct training *training, size_t try) {
+ * vain; what survives this one comes last, and there may be another try among it. */
+static void train(struct training *training, size_t try, size_t late_try) {
     void *layer[LAYERS];
     struct ebb_survivor survivors[GRADIENTS];
     ebb_step step = ebb_step_begin_under(training->site, training->run, 1);
@@ -103,6 +136,8 @@ static void train(struct training *training, size_t try) {
     }
     for (unsigned k = LAYERS; k-- > 0;) {
         if (k < LAYERS - LATE && made < GRADIENTS) {
+            if (late_try && made == GRADIENTS / 2)
+                refused(step.region, late_try);
             survivors[made] = survivor_of(block_of(step.region, SIZE, 64), EBB_PROMOTE_AUTO);
             pattern_fill(survivors[made].block, SIZE, made);
             made++;
@@ -121,15 +156,37 @@ static void a_try_turns_no_guest_away(void **state) {
         struct training training = {.run = OPEN(.pool = pool),
                                     .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
         for (unsigned i = 0; i < LEARNING; i++)
-            train(&training, 0);
+            train(&training, 0, 0);
         struct ebb_site_stats learnt = site_stats(training.site);
         assert_true(learnt.guests > 0);
         for (unsigned i = 0; i < STEPS; i++)
-            train(&training, try + 10);
+            train(&training, try + 10, 0);
         struct ebb_site_stats stats = site_stats(training.site);
         assert_int_equal(stats.plans, learnt.plans);
         assert_int_equal(stats.plan_height, learnt.plan_height);
         assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
+        assert_int_equal(ebb_site_destroy(training.site), 0);
+        assert_int_equal(ebb_region_close(training.run), 0);
+        pool_end(pool);
+    }
+}
+
+/* In front of a survivor's slot: there are as many bytes, but in several parts. */
+static void a_try_before_a_survivor_harms_no_plan(void **state) {
+    for (size_t try = 12; try < 32; try += 5) {
+        ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
+        struct training training = {.run = OPEN(.pool = pool),
+                                    .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
+        for (unsigned i = 0; i < LEARNING; i++)
+            train(&training, 0, 0);
+        struct ebb_site_stats learnt = site_stats(training.site);
+        for (unsigned i = 0; i < STEPS; i++)
+            train(&training, 0, try);
+        struct ebb_site_stats stats = site_stats(training.site);
+        assert_int_equal(stats.hits - learnt.hits, STEPS * (LAYERS + GRADIENTS));
+        assert_int_equal(stats.missed, learnt.missed);
+        assert_int_equal(stats.takeovers, 0);
+        assert_int_equal(stats.plans, learnt.plans);
         assert_int_equal(ebb_site_destroy(training.site), 0);
         assert_int_equal(ebb_region_close(training.run), 0);
         pool_end(pool);
@@ -345,6 +402,8 @@ static void none_is_made_of_one_of_two_sizes_where_the_limit_forbids_both(void *
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
+        cmocka_unit_test(nor_does_a_small_try),
+        cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
         cmocka_unit_test(a_second_try_takes_no_second_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
         cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
