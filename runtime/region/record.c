@@ -241,7 +241,8 @@ static bool may_bear(struct track *track, const struct region *parent) {
 
 void track_note_above(struct track *track) {
     const struct region *parent = track->region->parent;
-    if (parent && !parent->track && parent->large_used > track->above_now + track->guest_used)
+    track->sees_above = parent && !parent->track;
+    if (track->sees_above && parent->large_used > track->above_now + track->guest_used)
         track->above_now = parent->large_used - track->guest_used;
 }
 

@@ -257,6 +257,7 @@ static void reset(struct track *track) {
     track->blocks = track->granules = track->bytes = (struct track_tide){0};
     track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
     track->gapless_bytes = SIZE_MAX;
+    track->sees_above = false;
 }
 
 void track_tie(struct track *track, struct region *region, bool serve, bool record) {

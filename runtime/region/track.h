@@ -181,6 +181,8 @@ struct track {
     size_t above;      /* the most in the step before; with guests it shall have no more now. When
                           this one has ended: the most in it */
     size_t above_now;  /* the most in this step */
+    bool sees_above;   /* this step looks at its parent; that is no planned step, nor recorded */
+    bool saw_above;    /* the step before did */
     size_t guest_used; /* of live guests */
     size_t left_above; /* of what a recorded step has promoted so far: it is to be born there */
     struct track_seen seen;
@@ -218,7 +220,7 @@ int track_follow(struct track *track, struct plan *plan);
  * Ties the track to a region that was just opened and has no block. If `serve`, its plan's slots
  * are served; if `record`, every block is noted; not both. Without memory for an arena, or if the
  * region has a budget, notes sites or measures, it stays an ordinary region. What is known of the
- * step before, `above` and `peak_before`, is the caller's to set.
+ * step before, `above`, `saw_above` and `peak_before`, is the caller's to set.
  */
 void track_tie(struct track *track, struct region *region, bool serve, bool record);
 

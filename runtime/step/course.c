@@ -49,6 +49,11 @@ struct work {
 
 /* ---- judging ---- */
 
+/* The first step of its course in the lane, or the first one that looks at its parent. */
+static bool is_newcomer(const struct track *track) {
+    return !track->peak_before || (track->sees_above && !track->saw_above);
+}
+
 static struct learn_step describe(const struct lane *lane, const struct ended *ended,
                                   struct coarse_record *coarse) {
     const struct track_seen *seen = &ended->seen;
@@ -62,7 +67,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .wrong_bytes = seen->tenured_wrong_bytes,
         .guest_bytes = seen->guest_bytes,
         .turned_away_bytes = seen->turned_away_bytes,
-        .newcomer = seen->served && !lane->track->peak_before,
+        .newcomer = seen->served && is_newcomer(lane->track),
         .used_peak = ended->cost.used_peak,
         .live_peak = ended->cost.bytes_peak,
         .reserved_peak = ended->cost.reserved_peak,
@@ -431,6 +436,8 @@ static void put_plan(struct work *work) {
     course->finer = work->finer;
     work->finer = finer;
     learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
+    if (work->draft && work->draft->tenured && !work->guests_most)
+        learn_left_out(&course->learning);
     forget_note(course);
     if (work->lane->site->options.search_ns)
         work->searches = search_ask(work->lane->site, course);

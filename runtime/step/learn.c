@@ -517,6 +517,11 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->served_ppm = 0;
 }
 
+void learn_left_out(struct learning *learning) {
+    if (!learning->fewer.left)
+        pause_begin(&learning->fewer);
+}
+
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW) {
         learning->growths -= learning->growths > 0; /* it was none */

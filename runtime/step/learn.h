@@ -225,6 +225,9 @@ bool learn_does_badly(const struct learning *learning);
 /* The same of a plan that has been made. */
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);
 
+/* It has no guests, as the step that it was made after had no parent that may have some. */
+void learn_left_out(struct learning *learning);
+
 /* No plan could be made, or a larger one would be too high. */
 void learn_failed(struct learning *learning, enum learn_verdict verdict);
 

@@ -87,6 +87,7 @@ struct outcasts {
  * may be in another berth. */
 struct lane_past {
     size_t above;  /* of its track */
+    bool saw_above;
     uint64_t peak; /* of its region's pages; 0: there was none */
 };
 

@@ -75,6 +75,7 @@ static struct lane_past *past_of(struct lane *lane) {
 static void tie(struct lane *lane, struct region *region) {
     const struct lane_past *past = past_of(lane);
     lane->track->above = past->above;
+    lane->track->saw_above = past->saw_above;
     lane->track->peak_before = past->peak;
     track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
 }
@@ -206,7 +207,8 @@ static void finish(struct lane *lane, struct ended *ended) {
     }
     ended->cost = region_read_cost(region);
     if (lane->track)
-        *past_of(lane) = (struct lane_past){lane->track->above, ended->cost.reserved_peak};
+        *past_of(lane) = (struct lane_past){lane->track->above, lane->track->sees_above,
+                                            ended->cost.reserved_peak};
     ended->strays = region->strays;
 }
 

@@ -338,6 +338,33 @@ static void guests_wait_until_there_is_a_parent_that_may_have_them(void **state)
     end(&loop);
 }
 
+static void pass_often(struct loop *loop, unsigned steps) {
+    for (unsigned i = 0; i < steps; i++)
+        pass(loop, AS_LEARNT);
+}
+
+/* The plan is made, or grows, where there is none. */
+static void plans_that_are_made_without_such_a_parent_have_guests_later(void **state) {
+    for (unsigned grows = 0; grows < 2; grows++) {
+        struct loop loop = begin(*state);
+        pass_often(&loop, grows ? LEARNING : 0);
+        ebb_site *outer = SITE(.name = "epochs", .pool = loop.pool);
+        ebb_region root = loop.parent;
+        ebb_step epoch = ebb_step_begin_under(outer, root, 1);
+        gradients_release(root, loop.gradient);
+        loop.parent = epoch.region;
+        loop.bytes = grows ? size * 11 / 10 : size;
+        pass_often(&loop, grows ? 1 : LEARNING);
+        gradients_release(loop.parent, loop.gradient);
+        assert_int_equal(ebb_step_end(epoch), 0);
+        loop.parent = root;
+        pass_often(&loop, 64);
+        assert_true(loop.guests >= GRADIENTS * size / loop.bytes);
+        assert_int_equal(ebb_site_destroy(outer), 0);
+        end(&loop);
+    }
+}
+
 /* What the parent had in the step before is known, though another track followed that one. */
 static void steps_that_stay_readable_have_guests(void **state) {
     static const uint32_t rings[] = {0, 3, 8};
@@ -417,6 +444,7 @@ int main(void) {
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
         STAGED(guests_are_back_where_there_is_room_again),
         STAGED(guests_wait_until_there_is_a_parent_that_may_have_them),
+        STAGED(plans_that_are_made_without_such_a_parent_have_guests_later),
         STAGED(steps_that_stay_readable_have_guests),
         STAGED(guests_grow_with_their_step),
         STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),
