@@ -96,7 +96,7 @@ static void a_second_try_takes_no_second_slot(void **state) {
                     fill_up(pool);
                     refused(step.region, 3); /* in front of a slot, too */
                     assert_int_equal(ebb_region_release_remote(other, waits), 0);
-                    block_of(step.region, SIZE + 4096, 64);
+                    block_of(step.region, 3 * SIZE, 64);
                 }
                 block_of(step.region, SIZE, 64);
             }
