@@ -436,6 +436,8 @@ static void put_plan(struct work *work) {
     course->finer = work->finer;
     work->finer = finer;
     learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
+    if (work->verdict == LEARN_GROW)
+        learn_grew(&course->learning);
     if (work->draft && work->draft->tenured && !work->guests_most)
         learn_left_out(&course->learning);
     forget_note(course);

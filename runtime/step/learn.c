@@ -135,7 +135,14 @@ static void count_in_a_row(uint32_t *count, bool again) {
 
 static void pause_begin(struct learn_pause *pause) {
     pause->left = pause->next;
+    pause->held = 0;
     pause->next = pause->next < LEARN_AGAIN_MOST ? pause->next * 2 : pause->next;
+}
+
+/* After a good step: what was tried after the last pause goes well. */
+static void pause_hold(struct learn_pause *pause) {
+    if (!pause->left && ++pause->held >= pause->next / 2)
+        pause->next = LEARN_WAIT;
 }
 
 /* After a good step; true: it was the last one. */
@@ -336,6 +343,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         return record_again(learning);
     if (learning->crowded >= LEARN_IN_A_ROW)
         return dismiss(learning, step);
+    if (!bad && !learning->crowded)
+        pause_hold(&learning->fewer);
     return !bad && pause_ends(&learning->fewer) ? readmit(learning) : LEARN_KEEP;
 }
 
@@ -515,6 +524,10 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->bad = learning->hopeless = learning->bloated = 0;
     learning->wrong = learning->crowded = learning->unserved = 0;
     learning->served_ppm = 0;
+}
+
+void learn_grew(struct learning *learning) {
+    learning->no_growth.next = LEARN_WAIT;
 }
 
 void learn_left_out(struct learning *learning) {

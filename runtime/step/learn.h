@@ -109,7 +109,8 @@
 #define LEARN_RECENT 16u
 
 /* What there was no room for is tried again after LEARN_WAIT good steps, as what was in the way may
- * have gone; then after twice as many each time, up to these. */
+ * have gone; then after twice as many each time, up to these. It begins anew where it went well for
+ * as long as the last wait: what was in the way comes and goes. */
 #define LEARN_AGAIN_MOST ((uint32_t)1 << 30)
 
 enum learn_mode {
@@ -160,6 +161,7 @@ struct learn_step {
 /* Before something is tried again. */
 struct learn_pause {
     uint32_t left, next; /* good steps; 0: nothing waits; next time */
+    uint32_t held;       /* good steps since it was tried */
 };
 
 struct learning {
@@ -224,6 +226,9 @@ bool learn_does_badly(const struct learning *learning);
 
 /* The same of a plan that has been made. */
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);
+
+/* That was a larger one. */
+void learn_grew(struct learning *learning);
 
 /* It has no guests, as the step that it was made after had no parent that may have some. */
 void learn_left_out(struct learning *learning);

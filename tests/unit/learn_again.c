@@ -24,6 +24,22 @@ static void guests_are_tried_again_after_a_while(void **state) {
         assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
 }
 
+/* As where two odd steps end each epoch of a training. */
+static void guests_that_did_well_in_between_are_tried_again_as_soon(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step crowded = served(600, 400);
+    crowded.turned_away_bytes = 400;
+    for (unsigned epoch = 0; epoch < 20; epoch++) {
+        assert_int_equal(pass(&learning, crowded), LEARN_KEEP);
+        assert_int_equal(pass(&learning, crowded), LEARN_FEWER);
+        for (unsigned i = 1; i < LEARN_WAIT; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_MORE);
+        for (unsigned i = 0; i < 1000; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    }
+}
+
 /* They go one after the other, and it is one wait: nothing was tried in between. */
 static void guests_that_go_by_and_by_are_tried_again_as_soon(void **state) {
     struct learning learning = planned_course();
@@ -71,6 +87,8 @@ static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
     learn_failed(&learning, LEARN_GROW);
     learn_adopted(&learning, 7, false);
     assert_int_equal(pass(&learning, step), LEARN_GROW);
+    learn_grew(&learning);
+    assert_int_equal(learning.no_growth.next, LEARN_WAIT);
 }
 
 /* They say that another plan is wanted, and not a larger one. */
@@ -91,6 +109,7 @@ int main(void) {
         cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
         cmocka_unit_test(bad_steps_bring_no_growth_that_failed_nearer),
         cmocka_unit_test(guests_are_tried_again_after_a_while),
+        cmocka_unit_test(guests_that_did_well_in_between_are_tried_again_as_soon),
         cmocka_unit_test(guests_that_go_by_and_by_are_tried_again_as_soon),
         cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
     };
