@@ -121,24 +121,49 @@ bool track_take_over(struct track *track) {
 
 /* ---- where the pool has no pages ---- */
 
-static bool fits_between(uintptr_t from, uintptr_t to, size_t bytes, size_t align) {
-    uintptr_t start = size_align(from, align);
-    return start < to && bytes <= to - start;
+/* What the large lane would find for a block: it looks at the smallest free piece that is large
+ * enough, and if the block does not fit there at its alignment, for one where it does anywhere. */
+struct look {
+    size_t bytes, align;
+    size_t smallest; /* so far */
+    bool fits;       /* there, in all of that size */
+    bool anywhere;   /* in one */
+};
+
+static void look_at(struct look *look, uintptr_t from, uintptr_t to) {
+    size_t room = to > from ? to - from : 0;
+    look->anywhere |= room >= look->bytes + look->align - EBB_UNIT;
+    if (room < look->bytes || room > look->smallest)
+        return;
+    bool fits = to - look->bytes >= size_align(from, look->align);
+    look->fits = fits && (room < look->smallest || look->fits);
+    look->smallest = room;
+}
+
+static struct look begin_look(const struct region *region, size_t bytes, size_t align) {
+    struct look look = {.bytes = bytes, .align = align, .smallest = SIZE_MAX};
+    const struct ebb_piece *own = NULL;
+    if (!fit_is_empty(&region->fit))
+        own = fit_find(&region->fit, bytes);
+    if (own)
+        look.smallest = own->bytes; /* where it did not fit */
+    return look;
 }
 
 /* As a takeover would leave it. */
 static bool find_gap(const struct track *track, size_t bytes, size_t align) {
     const struct plan *plan = track->plan;
+    struct look look = begin_look(track->region, bytes, align);
     uintptr_t from = track->base;
     for (uint32_t at = 0; at < plan->placed_count; at++) {
         const struct track_slot *slot = &track->slots[plan->places[at].slot];
         if (!track_is_live(track, slot))
             continue;
-        if (fits_between(from, size_align_down(slot->addr, RANGE_SLOT), bytes, align))
-            return true;
+        look_at(&look, from, size_align_down(slot->addr, RANGE_SLOT));
         from = size_align(slot->addr + slot->room, RANGE_SLOT);
     }
-    return fits_between(from, track->base + track->span, bytes, align);
+    look_at(&look, from, track->base + track->span);
+    return look.fits || look.anywhere;
 }
 
 /* A program may try ever so often: what was looked for in vain is so until a slot is free. */

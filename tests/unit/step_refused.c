@@ -337,6 +337,34 @@ static void a_try_that_would_fit_in_parts_harms_no_plan(void **state) {
     }
 }
 
+/* The lane looks at the smallest gap alone, where a block of 100 KiB does not fit at a page. */
+static void a_gap_that_no_lane_would_find_is_none(void **state) {
+    static const size_t sizes[] = {103, 102, 101, 20, 8, 8}; /* one behind the other */
+    enum { BLOCKS = sizeof sizes / sizeof *sizes, TRIED_AT = 4 };
+    ebb_pool *pool = POOL(0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        void *blocks[BLOCKS];
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 0; k < BLOCKS; k++) {
+            if (i == LEARNING && k == TRIED_AT) {
+                assert_int_equal((uintptr_t)blocks[0] % 4096, 0);
+                assert_int_equal((uintptr_t)blocks[2] % 4096, KIB);
+                assert_int_equal(ebb_region_release(step.region, blocks[0]), 0);
+                assert_int_equal(ebb_region_release(step.region, blocks[2]), 0);
+                fill_up(pool);
+                assert_no_block(ebb_region_alloc(step.region, 100 * KIB, 4096), EBB_E_POOL_LIMIT);
+            }
+            blocks[k] = block_of(step.region, sizes[k] * KIB, 64);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).takeovers, 0);
+    assert_int_equal(site_stats(site).hits, (LEARNING - 1) * BLOCKS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 /* A step that fits the limit, but not beside the arena, nor what is left of that in it. */
 static void an_empty_arena_is_in_nobodys_way(void **state) {
     static const size_t pairs[][2] = {{112, 8}, {80, 40}, {116, 2}};
@@ -410,6 +438,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),
         cmocka_unit_test(a_try_that_would_fit_in_parts_harms_no_plan),
+        cmocka_unit_test(a_gap_that_no_lane_would_find_is_none),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(part_of_a_page_is_no_room),
