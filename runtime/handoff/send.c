@@ -63,13 +63,15 @@ static int check_exports(struct region *root) {
                      "of pages under others", root->name, count, held);
 }
 
-/* Who has a live block there; if nobody has, whose pages these are, who says why. They differ if
- * the block was relinked. */
+/* Who has a live block there, also one in its safe; if nobody has, whose pages these are, who says
+ * why. They differ if the block was relinked. */
 static struct region *find_region(const void *block) {
     uintptr_t addr = (uintptr_t)block;
     struct ebb_piece *piece = range_holds(addr) ? range_block_at(addr) : NULL;
     struct region *region = piece ? region_of_piece(piece) : NULL;
-    return region && block_peek(region, piece, addr) ? region : region_peek(ebb_region_of(block));
+    if (!region || !block_peek(region, piece, addr))
+        return region_peek(ebb_region_of(block));
+    return region->safe_of ? region->safe_of : region;
 }
 
 /* The region of the tree that has the block, and its bytes. */

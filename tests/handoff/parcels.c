@@ -82,6 +82,20 @@ static void a_survivor_is_the_root_of_its_parcel(void **state) {
     pool_end(pool);
 }
 
+/* Its place in the process is named, in whichever region of the tree it is. */
+static void an_object_is_no_root_of_a_parcel(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root, .name = "child");
+    struct ebb_tensor *above = tensor_of_bytes(root, 100), *below = tensor_of_bytes(child, 100);
+    struct ebb_parcel parcel;
+    assert_refused(ebb_region_send(root, above, &parcel), EBB_E_FOREIGN);
+    assert_text_names("is an object of region");
+    assert_refused(ebb_region_send(root, below, &parcel), EBB_E_FOREIGN);
+    assert_text_names("is an object of region 'child'");
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 static void a_region_of_many_slots_is_spread_by_growth(void **state) {
     ebb_pool *pool = shared_pool(8, SLOT_BYTES);
     struct ebb_parcel parcels[8];
@@ -393,6 +407,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_region_that_closes_frees_its_slot),
         cmocka_unit_test(children_and_small_blocks_come_along),
         cmocka_unit_test(a_survivor_is_the_root_of_its_parcel),
+        cmocka_unit_test(an_object_is_no_root_of_a_parcel),
         cmocka_unit_test(a_region_of_many_slots_is_spread_by_growth),
         cmocka_unit_test(what_is_larger_than_a_slot_is_refused),
         cmocka_unit_test(a_lease_lives_as_long_as_anybody_holds_it),
