@@ -16,6 +16,7 @@
 #include "base/name.h"
 #include "base/os.h"
 #include "pool/chunk.h"
+#include "pool/cuda.h"
 #include "pool/fork.h"
 #include "region/small.h"
 
@@ -222,10 +223,10 @@ static void write_page(struct page *page, struct region *region, size_t bytes, s
 }
 
 /* True: memory or a limit, where placing a block has failed. EBB_E_DEVICE is there what a driver
- * said that gave no memory, or did not register any. */
+ * said that gave no memory, or did not register any; or, in a fork, that nobody asked it. */
 static bool is_want(int code) {
-    return code == EBB_E_MEMORY || code == EBB_E_DEVICE || code == EBB_E_NO_SPACE ||
-           code == EBB_E_POOL_LIMIT || code == EBB_E_REGION_LIMIT;
+    return code == EBB_E_MEMORY || code == EBB_E_NO_SPACE || code == EBB_E_POOL_LIMIT ||
+           code == EBB_E_REGION_LIMIT || (code == EBB_E_DEVICE && !cuda_is_inherited());
 }
 
 void exhausted_report(struct region *region, size_t bytes, size_t align) {

@@ -499,12 +499,21 @@ static void each_call_that_fails_leaves_what_there_was(void **state) {
 static struct gpu inherited;
 static void *inherited_block;
 
+static void hear(void *calls, const char *text) {
+    (void)text;
+    ++*(int *)calls;
+}
+
+/* Its driver is not used: there is no want of memory that a handler is to hear of. */
 static int go_on_in_the_child(void) {
     char host[4] = {0};
+    int calls = 0;
+    ebb_report_on_exhausted(hear, &calls);
     int bad = ebb_copy_to_device(inherited.region, inherited_block, 0, host, 4, NULL) !=
               EBB_E_DEVICE;
     bad |= strstr(ebb_last_error_text(), "is a fork of") == NULL;
-    bad |= ebb_region_alloc(inherited.region, 50 * MIB, 64) != NULL;
+    bad |= ebb_region_alloc(inherited.region, 50 * MIB, 64) != NULL || calls;
+    ebb_report_on_exhausted(NULL, NULL);
     bad |= ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_DEVICE)) != NULL;
     bad |= ebb_last_error() != EBB_E_DEVICE;
     bad |= ebb_region_close(inherited.region) != 0;
