@@ -147,11 +147,13 @@ static bool may_have_guests(const struct lane *lane) {
     return !lane->site->options.tenure_none && lane->track && lane->track->above;
 }
 
-/* Steps of the site come one at a time, at least of late, and none stays readable; nor did they
- * meet those of other sites that took pages of the same pool. */
-static bool are_alone(const struct ebb_site *site) {
-    bool met = site->crowded && site->begun - site->crowded < LEARN_RECENT;
-    return !met && !site->options.ring;
+/* Fewer steps may have begun than when they met: some turned out not to begin. */
+static bool is_recent(const struct ebb_site *site, uint64_t meeting) {
+    return meeting && site->begun < meeting + LEARN_RECENT;
+}
+
+bool course_is_alone(const struct ebb_site *site) {
+    return !is_recent(site, site->crowded) && !is_recent(site, site->met) && !site->options.ring;
 }
 
 /* Something is to be made, by this thread. Lock held. */
@@ -178,8 +180,8 @@ static bool judge(struct work *work, struct learn_step *step, const struct ended
     struct ebb_site *site = lane->site;
     pthread_mutex_lock(&site->lock);
     if (ended->seen.served && lane->track->kept.met)
-        site->crowded = site->begun;
-    step->alone = are_alone(site);
+        site->met = site->begun;
+    step->alone = course_is_alone(site);
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
     bool own = is_of_its_kind(lane, ended), busy = outdated || course->planning;
     if (lane->rhythm)

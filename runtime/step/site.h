@@ -140,6 +140,7 @@ struct ebb_site {
     uint64_t open_steps; /* lanes that are open */
     uint64_t lost_steps; /* of these: in a child of a fork, threads of its parent had them open */
     uint64_t begun, crowded; /* steps so far; as many had the last one that met another */
+    uint64_t met; /* as many had the last one that met another site's in the pool, when it ended */
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */
     struct course *newest; /* the one that a step belonged to last */
@@ -317,6 +318,10 @@ void idle_look(struct ebb_site *site);
 /* Learns from the lane's step, whose region is closed or in the ring. No lock held. Keeps failures
  * to itself. True: nothing was to be made of it, and it was counted as by site_count(). */
 bool course_learn(struct lane *lane, const struct ended *ended, struct excess *excess);
+
+/* Steps of the site come one at a time, at least of late, and none stays readable; nor did they
+ * meet those of other sites that took pages of the same pool. Lock held. */
+bool course_is_alone(const struct ebb_site *site);
 
 /* Forgets everything. */
 void course_end(struct course *course);

@@ -112,12 +112,48 @@ static void steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest(void
     }
 }
 
+/* It ended while a thread took pages of its pool, too. */
+static void end_met(ebb_step step) {
+    ((struct region *)step.region.lane)->track->kept.meetings--;
+    block_of(step.region, 50000, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Two of them, in whatever order: with one that ends meanwhile they have nothing to do. */
+static void what_ends_while_others_cannot_begin_has_met_whom_it_met(void **state) {
+    enum { WARM = 3, STEPS = 2 };
+    struct stage *stage = *state;
+    for (unsigned round = 0; round < 2 * STEPS; round++) {
+        bool met = round >= STEPS;
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        for (unsigned i = 0; i < WARM; i++)
+            take_loose_step(site, 1, 0);
+        ebb_step step = ebb_step_begin(site, 1);
+        block_of(step.region, 30000, 64);
+        struct ticket tickets[STEPS];
+        assert_true(lane_take(site, NULL, 1, &tickets[0]));
+        if (met)
+            end_met(step);
+        assert_true(lane_take(site, NULL, 1, &tickets[1]));
+        for (unsigned i = 0; i < STEPS; i++) {
+            const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
+            plan_drop(ticket->plan);
+            lane_return(ticket);
+        }
+        assert_int_equal(course_is_alone(site), !met);
+        if (!met)
+            assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(steps_that_cannot_begin_at_the_same_time_take_no_tags),
         STAGED(steps_that_cannot_begin_make_no_tag_the_newest),
         STAGED(steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest),
+        STAGED(what_ends_while_others_cannot_begin_has_met_whom_it_met),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
