@@ -126,14 +126,17 @@ static struct functions *take_table(const struct elf *file, const Elf64_Shdr *ta
     return functions;
 }
 
+/* All tables together are no longer than the file: thousands may be said to lie in one place. */
 static void take_tables(struct elf *file) {
-    size_t count;
+    size_t count, left = file->bytes;
     const Elf64_Shdr *section = sections_of(file, &count);
     struct functions **last = &file->functions;
     for (size_t i = 0; section && i < count; i++) {
         bool has_symbols = section[i].sh_type == SHT_SYMTAB || section[i].sh_type == SHT_DYNSYM;
-        if (has_symbols && section[i].sh_link < count)
-            *last = take_table(file, &section[i], &section[section[i].sh_link]);
+        if (!has_symbols || section[i].sh_link >= count || section[i].sh_size > left)
+            continue;
+        left -= section[i].sh_size;
+        *last = take_table(file, &section[i], &section[section[i].sh_link]);
         if (*last)
             last = &(*last)->next;
     }
