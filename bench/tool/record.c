@@ -58,8 +58,8 @@ static const char help_text[] =
     "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"
-    "The exit code is that of COMMAND; 125 where it ended with 0, or was not run, and there is no\n"
-    "trace.\n";
+    "The exit code is that of COMMAND; 126 or 127 where it cannot be run; 125 where it ended with\n"
+    "0 and there is no trace, or none can be written and it was not run.\n";
 
 /* ---- options */
 
