@@ -122,59 +122,81 @@ bool track_take_over(struct track *track) {
 /* ---- where the pool has no pages ---- */
 
 /* What the large lane would find for a block: it looks at the smallest free piece that is large
- * enough, and if the block does not fit there at its alignment, for one where it does anywhere. */
+ * enough, the first of several, and if the block does not fit there at its alignment, for one where
+ * it does anywhere. */
 struct look {
     size_t bytes, align;
     size_t smallest; /* so far */
-    bool fits;       /* there, in all of that size */
+    uintptr_t first; /* of that size */
+    bool fits;       /* there */
     bool anywhere;   /* in one */
+    bool somewhere;  /* in one, though the lane may not look there */
 };
 
 static void look_at(struct look *look, uintptr_t from, uintptr_t to) {
     size_t room = to > from ? to - from : 0;
-    look->anywhere |= room >= look->bytes + look->align - EBB_UNIT;
-    if (room < look->bytes || room > look->smallest)
+    if (room < look->bytes)
         return;
     bool fits = to - look->bytes >= size_align(from, look->align);
-    look->fits = fits && (room < look->smallest || look->fits);
+    look->anywhere |= room >= look->bytes + look->align - EBB_UNIT;
+    look->somewhere |= fits;
+    if (room > look->smallest || (room == look->smallest && from > look->first))
+        return;
+    look->fits = fits;
     look->smallest = room;
+    look->first = from;
 }
 
+/* With what is free in the region anyway, where it did not fit. */
 static struct look begin_look(const struct region *region, size_t bytes, size_t align) {
-    struct look look = {.bytes = bytes, .align = align, .smallest = SIZE_MAX};
+    struct look look = {.bytes = bytes, .align = align, .smallest = SIZE_MAX, .first = UINTPTR_MAX};
     const struct ebb_piece *own = NULL;
     if (!fit_is_empty(&region->fit))
         own = fit_find(&region->fit, bytes);
-    if (own)
-        look.smallest = own->bytes; /* where it did not fit */
+    if (own) {
+        look.smallest = own->bytes;
+        look.first = own->addr;
+    }
     return look;
 }
 
 /* As a takeover would leave it. */
-static bool find_gap(const struct track *track, size_t bytes, size_t align) {
+static void look_at_gaps(const struct track *track, struct look *look) {
     const struct plan *plan = track->plan;
-    struct look look = begin_look(track->region, bytes, align);
     uintptr_t from = track->base;
     for (uint32_t at = 0; at < plan->placed_count; at++) {
         const struct track_slot *slot = &track->slots[plan->places[at].slot];
         if (!track_is_live(track, slot))
             continue;
-        look_at(&look, from, size_align_down(slot->addr, RANGE_SLOT));
+        look_at(look, from, size_align_down(slot->addr, RANGE_SLOT));
         from = size_align(slot->addr + slot->room, RANGE_SLOT);
     }
-    look_at(&look, from, track->base + track->span);
-    return look.fits || look.anywhere;
+    look_at(look, from, track->base + track->span);
 }
 
-/* A program may try ever so often: what was looked for in vain is so until a slot is free. */
-static bool has_gap(struct track *track, size_t bytes, size_t align) {
-    bool is_known = bytes >= track->gapless_bytes && align >= track->gapless_align;
-    if (is_known || bytes > track->span - track->live_rooms)
+static bool is_known_gapless(const struct track_gapless *known, const struct look *look) {
+    if (look->align < known->align)
         return false;
-    if (find_gap(track, bytes, align))
+    return known->alone ? look->bytes == known->bytes && look->smallest == known->own_bytes &&
+                              look->first == known->own_addr
+                        : look->bytes >= known->bytes;
+}
+
+/* A program may try ever so often: what was looked for in vain is so until a slot is free, or, if
+ * the lane would have to look elsewhere only, until one is taken or it has other pieces. */
+static bool has_gap(struct track *track, size_t bytes, size_t align) {
+    if (bytes > track->span - track->live_rooms)
+        return false;
+    struct look look = begin_look(track->region, bytes, align);
+    struct track_gapless found = {.bytes = bytes, .align = align,
+                                  .own_bytes = look.smallest, .own_addr = look.first};
+    if (is_known_gapless(&track->gapless, &look))
+        return false;
+    look_at_gaps(track, &look);
+    if (look.fits || look.anywhere)
         return true;
-    track->gapless_bytes = bytes;
-    track->gapless_align = align;
+    found.alone = look.somewhere;
+    track->gapless = found;
     return false;
 }
 
@@ -239,7 +261,7 @@ bool track_gives_way(struct track *track, size_t bytes, size_t align) {
     size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
     track_look(track);
-    if (!leaves(track, least, size_larger(align, RANGE_SLOT))) /* as all gaps begin */
+    if (!leaves(track, least, small ? RANGE_SLOT : size_larger(align, EBB_UNIT)))
         return false;
     track->cursor = track_cursor(track);
     track->open = track->serving = false;

@@ -256,7 +256,7 @@ static void reset(struct track *track) {
     track->came_bytes = 0;
     track->blocks = track->granules = track->bytes = (struct track_tide){0};
     track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
-    track->gapless_bytes = SIZE_MAX;
+    track->gapless = (struct track_gapless){.bytes = SIZE_MAX};
     track->sees_above = false;
 }
 
@@ -450,7 +450,8 @@ static __attribute__((noinline)) void gather(struct track *track) {
     include(track, &reach, &region->counted, &region->requested, &region->used);
     region->large_used = region->large_used + came - left;
     track->live_rooms = track->live_rooms + came - left;
-    track->gapless_bytes = left ? SIZE_MAX : track->gapless_bytes;
+    if (left || track->gapless.alone)
+        track->gapless = (struct track_gapless){.bytes = SIZE_MAX};
     track->seen.hits += reach.blocks - track->blocks.from;
     track->seen.hit_bytes += reach.bytes - track->bytes.from;
     restart(&track->blocks, reach.blocks);

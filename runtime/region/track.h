@@ -133,6 +133,15 @@ struct due {
                              so many steps are left alone now */
 };
 
+/* What the arena has had no gap for, and has none for more either; or for this alone, as the lane
+ * would look at a piece where it does not fit, its own smallest one if there is no smaller gap. */
+struct track_gapless {
+    size_t bytes, align;
+    bool alone;
+    size_t own_bytes;
+    uintptr_t own_addr;
+};
+
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
 #define TRACK_BESIDE_PART 16 /* of the height: so much alive beside the plan is too much */
@@ -160,7 +169,7 @@ struct track {
     uintptr_t base;        /* of the arena now, or before */
     size_t span;           /* its bytes */
     size_t live_rooms;     /* of slots, when everything was gathered last */
-    size_t gapless_bytes, gapless_align; /* since then the arena has no gap for these, nor more */
+    struct track_gapless gapless;
     uint32_t cursor;    /* number of the next slot, while shut */
     uint32_t served_to; /* slots below were served or skipped, when last looked at */
     bool serving;       /* slots are served */

@@ -365,6 +365,62 @@ static void a_gap_that_no_lane_would_find_is_none(void **state) {
     pool_end(pool);
 }
 
+enum { GAPS_MOST = 8 };
+
+/* One behind the other in the plan; the last step of the site releases two, and has no pages. */
+struct gaps {
+    size_t kib[GAPS_MOST];
+    unsigned released[2];
+    size_t offsets[2]; /* of these in their page */
+};
+
+static void try_in_gaps(const struct gaps *gaps, void (*try)(ebb_region)) {
+    ebb_pool *pool = POOL(0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        void *blocks[GAPS_MOST];
+        unsigned count = 0;
+        ebb_step step = ebb_step_begin(site, 0);
+        for (; gaps->kib[count]; count++)
+            blocks[count] = block_of(step.region, gaps->kib[count] * KIB, 64);
+        for (unsigned k = 0; k < 2 && i == LEARNING; k++) {
+            void *gone = blocks[gaps->released[k]];
+            assert_int_equal((uintptr_t)gone % 4096, gaps->offsets[k]);
+            assert_int_equal(ebb_region_release(step.region, gone), 0);
+        }
+        if (i == LEARNING) {
+            fill_up(pool);
+            try(step.region);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).takeovers, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
+static void try_more_and_more(ebb_region region) {
+    for (unsigned i = 0; i < 3; i++)
+        assert_no_block(ebb_region_alloc(region, 100 * KIB, 4096), EBB_E_POOL_LIMIT);
+    block_of(region, 102 * KIB, 4096);
+}
+
+/* The smaller gap has no room for it, and is not looked at. */
+static void more_may_have_a_gap_where_less_has_none(void **state) {
+    static const struct gaps gaps = {{103, 102, 101, 20, 8, 8}, {0, 2}, {0, KIB}};
+    try_in_gaps(&gaps, try_more_and_more);
+}
+
+static void try_at_a_page(ebb_region region) {
+    block_of(region, 100 * KIB, 4096);
+}
+
+/* Of gaps of one size the lane looks at the first. */
+static void the_first_of_two_gaps_is_one(void **state) {
+    static const struct gaps gaps = {{101, 101, 101, 20, 8, 8}, {0, 2}, {0, 2 * KIB}};
+    try_in_gaps(&gaps, try_at_a_page);
+}
+
 /* A step that fits the limit, but not beside the arena, nor what is left of that in it. */
 static void an_empty_arena_is_in_nobodys_way(void **state) {
     static const size_t pairs[][2] = {{112, 8}, {80, 40}, {116, 2}};
@@ -439,6 +495,8 @@ int main(void) {
         cmocka_unit_test(no_plan_grows_above_the_limit),
         cmocka_unit_test(a_try_that_would_fit_in_parts_harms_no_plan),
         cmocka_unit_test(a_gap_that_no_lane_would_find_is_none),
+        cmocka_unit_test(more_may_have_a_gap_where_less_has_none),
+        cmocka_unit_test(the_first_of_two_gaps_is_one),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(part_of_a_page_is_no_room),
