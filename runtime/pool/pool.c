@@ -248,7 +248,7 @@ int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
     if (!pool)
         return error_set(EBB_E_ARGUMENT, "limit of %zu bytes for a NULL pool", bytes);
     pthread_mutex_lock(&pool->lock);
-    pool->limit_reserved = bytes;
+    atomic_store_explicit(&pool->limit_reserved, bytes, memory_order_relaxed);
     pthread_mutex_unlock(&pool->lock);
     return 0;
 }
@@ -270,6 +270,8 @@ size_t pool_room(struct ebb_pool *pool) {
 }
 
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
+    if (!atomic_load_explicit(&pool->limit_reserved, memory_order_relaxed))
+        return bytes <= RANGE_MOST; /* steps ask for each survivor: threads do not meet here */
     pthread_mutex_lock(&pool->lock);
     size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;
     pthread_mutex_unlock(&pool->lock);

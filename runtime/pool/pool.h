@@ -73,7 +73,7 @@ struct ebb_pool {
     size_t levelled; /* bytes that went so that `reserved` has no higher peak */
     size_t held_bytes; /* runs that outlived their regions, for exports (region/hold.h) */
     size_t work_bytes; /* that regions of ebb's own work got, see shrink.c */
-    size_t limit_reserved;
+    atomic_size_t limit_reserved; /* changes under the lock */
     size_t limit_used;          /* 0: none; as the pool was made, for it shuts the inline path */
     atomic_size_t charged;      /* used bytes of all regions, kept only where there is that limit */
     const void *taker; /* thread that took an arena last, while it has it; NULL: none */

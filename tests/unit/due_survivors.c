@@ -10,7 +10,13 @@
 #include <ebb/report.h>
 #include <ebb/step.h>
 
+#include "pool/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 enum { BEFORE = 40, BEHIND = 6, STEPS = 20, LARGE = 50000 };
 
@@ -175,11 +181,63 @@ static void a_step_that_is_reset_tells_what_its_slots_got(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { BIRTHS = 200, LEARNT = 6, MS_MOST = 30000 };
+
+/* What another thread does while this one has the pool's lock. */
+struct births {
+    ebb_pool *pool;
+    atomic_bool there, locked, done;
+};
+
+static void *bear_survivors(void *argument) {
+    struct births *births = argument;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = births->pool));
+    ebb_region run = OPEN(.pool = births->pool);
+    struct ebb_survivor born[BIRTHS];
+    for (unsigned i = 0; i <= LEARNT; i++) {
+        ebb_step step = ebb_step_begin_under(site, run, 1);
+        for (unsigned k = 0; k < BIRTHS && i; k++)
+            assert_int_equal(ebb_region_release(run, born[k].block), 0);
+        void *large = block_of(step.region, BIRTHS * (size_t)65536, 64);
+        atomic_store(&births->there, i == LEARNT);
+        while (i == LEARNT && !atomic_load(&births->locked))
+            sched_yield();
+        for (unsigned k = 0; k < BIRTHS; k++)
+            born[k] = survivor_of(block_of(step.region, 4096, 64), EBB_PROMOTE_AUTO);
+        atomic_store(&births->done, i == LEARNT);
+        assert_int_equal(ebb_region_release(step.region, large), 0);
+        assert_int_equal(ebb_step_end_keeping(step, run, born, BIRTHS, NULL, NULL), 0);
+    }
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+    return NULL;
+}
+
+/* Threads with planned steps do not meet in a pool that has no limit. */
+static void survivors_are_born_without_the_lock_of_the_pool(void **state) {
+    struct births births = {.pool = POOL(0)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, bear_survivors, &births), 0);
+    while (!atomic_load(&births.there))
+        sched_yield();
+    pthread_mutex_lock(&births.pool->lock);
+    atomic_store(&births.locked, true);
+    for (unsigned ms = 0; ms < MS_MOST && !atomic_load(&births.done); ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    bool done = atomic_load(&births.done);
+    pthread_mutex_unlock(&births.pool->lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(done);
+    pool_end(births.pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_late_before_a_survivor_is_waited_for),
         cmocka_unit_test(what_others_release_comes_between_no_placement),
         cmocka_unit_test(a_step_that_is_reset_tells_what_its_slots_got),
+        cmocka_unit_test(survivors_are_born_without_the_lock_of_the_pool),
     };
     return cmocka_run_group_tests_name("due_survivors", tests, NULL, NULL);
 }
