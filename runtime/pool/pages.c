@@ -389,6 +389,22 @@ bool pages_may_extend(const struct ebb_piece *run, size_t bytes) {
     return can_extend(run, &(struct pages_wish){.extend = bytes, .most_cold = SIZE_MAX});
 }
 
+struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_piece *other,
+                                 size_t most) {
+    struct pages_around free = {0};
+    for (const struct ebb_piece *at = run->before; at; at = at->before) {
+        if (at != other && !is_state(at, PIECE_HOT)) /* a run takes no cold pages in front of it */
+            break;
+        free.before += at->bytes;
+    }
+    for (const struct ebb_piece *at = run->after; at && free.behind < most; at = at->after) {
+        if (at != other && !is_state(at, PIECE_HOT) && !is_state(at, PIECE_COLD))
+            break;
+        free.behind += at->bytes;
+    }
+    return free;
+}
+
 /* How much of the piece behind what was gained so far a run takes; *cold_left is what may be. */
 static size_t part_of(const struct ebb_piece *next, const struct pages_wish *wish, size_t gained,
                       size_t *cold_left) {

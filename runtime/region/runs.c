@@ -502,6 +502,18 @@ int runs_grow(struct region *region, size_t bytes, size_t align) {
     return take_pages(region, &wish);
 }
 
+bool runs_could_grow(const struct region *region, const struct ebb_piece *other, size_t bytes,
+                     size_t align) {
+    const struct ebb_piece *top = region->top, *run = region->main_run;
+    if (!top)
+        return false;
+    pthread_mutex_lock(&region->pool->lock);
+    struct pages_around free = pages_around(run, other, bytes);
+    pthread_mutex_unlock(&region->pool->lock);
+    uintptr_t from = top->addr - (run->run.first == top ? free.before : 0);
+    return size_align(from, align) + bytes <= piece_end(top) + free.behind;
+}
+
 int runs_reserve(struct region *region, size_t bytes) {
     struct pages_wish wish = {0};
     if (!size_round_up(bytes, EBB_PAGE, &wish.least))

@@ -456,6 +456,44 @@ static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
     pool_end(pool);
 }
 
+/* The next runs lie there, one behind the other. */
+static void leave_hot(ebb_pool *pool, size_t bytes) {
+    assert_int_equal(ebb_region_close(OPEN(.pool = pool, .hint_bytes = bytes)), 0);
+}
+
+/* The step's own run is free, but another region has the pages behind it, or behind the arena: that
+ * lies right in front of the run, right behind it, or elsewhere. */
+static void an_empty_arena_is_in_the_way_of_its_neighbours_alone(void **state) {
+    enum { IN_FRONT, BEHIND, APART, PLACES };
+    for (unsigned place = 0; place < PLACES; place++) {
+        bool apart = place == APART;
+        ebb_pool *pool = POOL(0);
+        ebb_site *site = pair_site(pool, 2 * KIB, 58 * KIB, 84 * KIB);
+        struct ebb_site_stats learnt = site_stats(site);
+        if (!apart)
+            leave_hot(pool, 80 * KIB);
+        ebb_region before = OPEN(.pool = pool, .hint_bytes = place == BEHIND ? 16 * KIB : 0);
+        ebb_step step = ebb_step_begin(site, 0);
+        assert_int_equal(ebb_region_close(before), 0);
+        if (apart)
+            leave_hot(pool, 20 * KIB);
+        char *first = block_of(step.region, 3 * KIB, 64); /* for which its slot is too small */
+        ebb_region other = OPEN(.pool = pool, .hint_bytes = 4 * KIB);
+        char *end = block_of(other, 2 * KIB, 64);
+        assert_int_equal(end - first, (place == BEHIND ? 76 : 16) * KIB);
+        assert_int_equal(ebb_region_release(step.region, first), 0);
+        if (apart)
+            refused_bytes(step.region, 72 * KIB);
+        block_of(step.region, (apart ? 58 : 72) * KIB, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(site_stats(site).takeovers, !apart);
+        assert_int_equal(site_stats(site).hits - learnt.hits, apart);
+        assert_int_equal(ebb_region_close(other), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        pool_end(pool);
+    }
+}
+
 /* A plan of 125 KiB needs pages for 128. */
 static void part_of_a_page_is_no_room(void **state) {
     enum { ALL = 100 };
@@ -499,6 +537,7 @@ int main(void) {
         cmocka_unit_test(the_first_of_two_gaps_is_one),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
+        cmocka_unit_test(an_empty_arena_is_in_the_way_of_its_neighbours_alone),
         cmocka_unit_test(part_of_a_page_is_no_room),
         cmocka_unit_test(none_is_made_of_one_of_two_sizes_where_the_limit_forbids_both),
     };
