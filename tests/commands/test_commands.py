@@ -131,9 +131,10 @@ class Tests(Case):
         said = self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": ""})[1]
         return int(re.search(r"^tests/run: seed +EBB_FRESH_SEED=(\d+)$", said, re.MULTILINE)[1])
 
-    def git(self, *words):
+    def git(self, *words, folder=None):
         return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.example", *words],
-                              cwd=self.tree.folder, check=True, capture_output=True, text=True)
+                              cwd=folder or self.tree.folder, check=True, capture_output=True,
+                              text=True)
 
     def test_the_seed_follows_from_the_sources(self):
         first = self.seed()
@@ -151,6 +152,19 @@ class Tests(Case):
         for folder in (self.tree.folder, self.tree.folder / ".git"):
             os.chown(folder, NOBODY, NOBODY)
         self.assertEqual(self.seed(), int(tree[:8], 16))
+        link = self.scratch / "link"
+        link.symlink_to(self.tree.folder)
+        self.tree.folder = link
+        self.assertEqual(self.seed(), int(tree[:8], 16))
+
+    @unittest.skipUnless(shutil.which("git"), "no git")
+    def test_the_seed_follows_from_nothing_that_is_around_the_tree(self):
+        first = self.seed()
+        (self.scratch / "other").write_text("other\n")
+        self.git("init", "-q", folder=self.scratch)
+        self.git("add", "other", folder=self.scratch)
+        self.git("commit", "-q", "-m", "other", folder=self.scratch)
+        self.assertEqual(self.seed(), first)
 
     def test_the_seed_that_is_given_is_said(self):
         self.assert_says(self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": "7"}), 0,
