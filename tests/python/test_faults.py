@@ -159,7 +159,7 @@ class Kills(unittest.TestCase):
         for kill in range(KILLS):
             chance = random.Random(SEED * 1_000_003 + kill)
             if silent == 10:  # forks have become dearer since
-                lifetime, silent = max(lifetime, self.lifetime(pool)), 0
+                lifetime, silent = min(8 * lifetime, max(lifetime, self.lifetime(pool))), 0
             worker, before = Worker(pool, kill * 1000), self.received
             until = time.monotonic() + chance.random() * lifetime
             while time.monotonic() < until:
