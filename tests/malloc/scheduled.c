@@ -97,6 +97,7 @@ static void *asks_for_plans(void *unused) {
     EXPECT(site);
     churn_in_a_step(site);
     stay_behind(); /* who is behind may get a thousandth of a processor */
+    EXPECT(!find_another());
     churn_in_a_step(site);
     return unused;
 }
