@@ -13,9 +13,10 @@
  *
  * A rewind ends what its region got since the mark, and views of it, which it looks for among the
  * cleanups of all regions below. A rewind of the host: what was attached since is the host's again,
- * whoever had it at the mark; what was lent since, its lender's. A rewind of the owner: what was
- * attached to it since ends, as old as it may be; what was lent to it since is its lender's again.
- * A composite is as new as its newest part: it ends with that.
+ * whoever had it at the mark; what was lent since, its lender's. A composite is as new as its
+ * newest part: it ends with that. A rewind of the owner: what was attached to it since ends, as old
+ * as it may be; what was lent to it since is its lender's again, or goes back past it if it lent
+ * that on. A composite that it had before stays, newer members and all: they lie in the host.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */
@@ -55,7 +56,7 @@ EBB_API int ebb_objects_promote(ebb_region source, ebb_region target, void **obj
 
 /* The same, and closes `source`; on failure it stays open. `ended` may be NULL: how many other
  * objects of the source and the regions below it ended, those that were lent elsewhere included.
- * Also EBB_E_BUSY (the source is ending: a cleanup of it runs) and EBB_E_CLEANUP (all is done). */
+ * Also EBB_E_BUSY (a cleanup of the source or below it runs) and EBB_E_CLEANUP (all is done). */
 EBB_API int ebb_objects_close_keeping(ebb_region source, ebb_region target, void **objects,
                                       size_t count, const struct ebb_own_options *options,
                                       struct ebb_promoted *cost, uint64_t *ended);

@@ -469,6 +469,32 @@ static void a_rewind_of_who_has_it_ends_what_was_attached_since(void **state) {
     assert_int_equal(ebb_region_close(other), 0);
 }
 
+/* What is lent on is not the region's; parts of a composite are new where they lie, in the host. */
+static void a_rewind_of_who_had_it_leaves_what_is_elsewhere(void **state) {
+    struct stage *stage = *state;
+    ebb_region owner = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *lent = floats_in(stage->root, 4);
+    struct box *box = box_in(stage->root);
+    assert_int_equal(ebb_object_attach(box, owner), 0);
+    ebb_mark mark = ebb_region_mark(owner), above = ebb_region_mark(stage->root);
+    assert_int_equal(ebb_object_borrow(lent, owner), 0);
+    assert_int_equal(ebb_object_borrow(lent, other), 0);
+    assert_int_equal(ebb_object_replace(box, BOX_LEFT, floats_in(stage->root, 5)), 0);
+    assert_int_equal(ebb_object_replace(box, BOX_RIGHT, floats_in(owner, 6)), 0);
+    assert_int_equal(ebb_region_rewind(owner, mark), 0);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_true(ebb_region_owns(other, lent) && floats_hold(lent, 4));
+    assert_int_equal(ebb_object_return(lent), 0);
+    assert_true(ebb_region_owns(stage->root, lent));
+    assert_true(ebb_region_owns(owner, box));
+    assert_true(floats_hold((void *)box->left, 5) && floats_hold((void *)box->right, 6));
+    assert_int_equal(live_in(owner), 3);
+    assert_int_equal(ebb_region_rewind(stage->root, above), 0);
+    assert_false(is_object(box));
+    assert_int_equal(live_in(owner), 0);
+    assert_int_equal(ebb_region_close(other), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_list_names_what_is_attached_once),
@@ -491,6 +517,7 @@ int main(void) {
         STAGED(a_cleanup_does_not_rewind_the_region_that_it_is_called_for),
         STAGED(a_rewind_leaves_what_was_attached_before),
         STAGED(a_rewind_of_who_has_it_ends_what_was_attached_since),
+        STAGED(a_rewind_of_who_had_it_leaves_what_is_elsewhere),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
