@@ -37,7 +37,7 @@ class _Beside:
 
     def __init__(self, key, batch):
         stream = io.BytesIO()
-        ForkingPickler(stream, pickle.HIGHEST_PROTOCOL).dump(batch)  # as torch's queue does
+        ForkingPickler(stream).dump(batch)  # as that thread does, by its protocol
         self.key, self.message = key, stream.getvalue()
 
     def __reduce__(self):

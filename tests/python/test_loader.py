@@ -68,6 +68,12 @@ def unpicklable(samples):
     return [samples[0], lambda: 0]
 
 
+def read_only(samples):
+    array = numpy.ones(3000)
+    array.flags.writeable = False
+    return array
+
+
 def unreadable():
     raise LookupError("not to be read")
 
@@ -506,6 +512,15 @@ class Messages(Refused, Regions):
         self.assertRaises(RuntimeError, pool.send, leaf * 2)
         self.assertTrue(pool.send(leaf).open().requires_grad)
         self.assertAllFree(pool)
+
+    def test_without_a_slot_arrays_can_be_written_as_torchs_can(self):
+        pool = ebb.Pool("shared", slots=1)
+        taken = pool.send(5)
+        for collate in (read_only, ebb.Collate(pool, read_only)):
+            batch = next(iter(torch.utils.data.DataLoader([1], num_workers=1, collate_fn=collate)))
+            batch += 1
+            self.assertEqual(batch.sum(), 6000)
+        self.assertEqual((taken.open(), pool.stats["fallbacks"]), (5, 1))
 
     def test_what_cannot_be_pickled_is_an_error_without_a_slot_too(self):
         """The thread that sends would only print it, and nothing arrives ever."""
