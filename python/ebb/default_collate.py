@@ -8,12 +8,19 @@ from ._ebb import current
 from .current import stack
 
 
+def _is_torchs_to_share(tensor):
+    """Whether torch makes shared memory like it. Others are stacked as outside of workers."""
+    import torch
+    return (tensor.layout == torch.strided and tensor.is_cpu
+            and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg()))
+
+
 def _stack_tensors(batch, *, collate_fn_map=None):
     """In workers torch stacks into row-major elements of the first sample's dtype, or raises."""
     import torch
     from torch.utils.data._utils import collate as torchs
     in_worker = torch.utils.data.get_worker_info() is not None
-    if in_worker and current() is None:
+    if in_worker and current() is None and _is_torchs_to_share(batch[0]):
         return torchs.collate_tensor_fn(batch)
     made = stack(batch)
     if made.dtype == batch[0].dtype or not in_worker:

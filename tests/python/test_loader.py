@@ -800,6 +800,19 @@ class Structure(Regions):
             del batch
         self.assertEqual((parcel.open(), pool.stats["fallbacks"]), (5, 1))
 
+    def test_without_a_slot_lazy_and_sparse_samples_are_stacked_as_with_one(self):
+        numbers = torch.arange(6000.0).reshape(2, 1500, 2)
+        conjugated = list(torch.view_as_complex(numbers).conj())
+        pool = ebb.Pool("shared", slots=1)
+        for taken in (False, True):
+            parcel = pool.send(5) if taken else None
+            made = torch.utils.data.DataLoader(conjugated, 2, num_workers=1,
+                                               collate_fn=ebb.Collate(pool))
+            self.assertTrue(torch.equal(next(iter(made)), torch.stack(conjugated)))
+        self.assertEqual((parcel.open(), pool.stats["fallbacks"]), (5, 1))
+        with mock.patch("torch.utils.data.get_worker_info", object):
+            self.assertEqual(ebb.default_collate([torch.eye(3).to_sparse()] * 2).shape, (2, 3, 3))
+
     def test_samples_of_several_dtypes_become_what_torch_makes_of_them(self):
         def first_of(dtypes, workers, collate):
             samples = [torch.full((2000,), 1.5).to(dtype) for dtype in dtypes]
