@@ -19,6 +19,7 @@
 'use strict';
 
 const util = require('util');
+const vm = require('vm');
 
 /* One for all copies of this version, whose steps nest in each other: it knows in which order. It
  * is kept where all contexts of a thread look: each has a global object of its own. */
@@ -26,8 +27,10 @@ const shared = Symbol.for(`ebb-scope ${require('./package.json').version}`);
 const native = util[shared] ?? require('./ebb_scope.node');
 Reflect.defineProperty(util, shared, { value: native, configurable: true });
 
-/* Sites that are collected are dropped while JavaScript runs, all others when their thread ends. */
-const collected = new FinalizationRegistry(native.dropSite);
+/* Sites that are collected are dropped when the event loop turns, all others when their thread
+ * ends. A registry that is collected, too, calls nobody: so it is kept where all loads find it, and
+ * is of the thread's own context, to keep no other. */
+native.collected ??= new (vm.runInThisContext('FinalizationRegistry'))(native.dropSite);
 
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
@@ -82,7 +85,7 @@ class Site {
   /** The name is cut to 31 bytes. */
   constructor(name) {
     this.#number = native.makeSite(text(name));
-    collected.register(this, this.#number);
+    native.collected.register(this, this.#number);
   }
 
   /** A new step, not entered. Requests of one `tag` are expected to be alike. */

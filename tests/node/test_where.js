@@ -97,6 +97,13 @@ function forever() {
   for (;;);
 }
 
+/* Objects that nobody has go, and what waits for that happens. */
+async function collect() {
+  require('v8').setFlagsFromString('--expose-gc');
+  const gc = vm.runInNewContext('gc');
+  for (let i = 0; i < 3; i++) { gc(); await sleep(1); }
+}
+
 const tests = {
   async 'a script whose stack was full is in no step afterwards'() {
     const site = siteOf('full');
@@ -278,14 +285,20 @@ const tests = {
   },
 
   async 'a site is there as long as a step of it'() {
-    require('v8').setFlagsFromString('--expose-gc');
-    const collect = vm.runInNewContext('gc');
     const step = (() => new ebb.Site('only once').begin())();
-    for (let i = 0; i < 3; i++) { collect(); await sleep(1); }
+    await collect();
     step.run(allocate);
     assert.strictEqual((await tell())['only once'].scopes_open, '1');
     step.end();
     assert.strictEqual((await tell())['only once'], undefined);
+  },
+
+  async 'sites go that are collected together with their load of the package'() {
+    for (let i = 0; i < 50; i++)
+      new (loadElsewhere(folder).Site)(`gone with its load ${i}`).run(nothing);
+    await collect();
+    const left = Object.keys(await tell()).filter((name) => name.startsWith('gone with'));
+    assert.deepStrictEqual(left, []);
   },
 };
 
