@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- sites ---- */
 
@@ -44,10 +45,19 @@ static void turn(struct place *place) {
     place->turn = (place->turn + 1) % TABLE_TURNS;
 }
 
+static _Atomic uint32_t made; /* first turns, and where their count began */
+
+/* Copies of this module count each for itself, and so does one that is loaded once more: no two
+ * are loaded at one time. */
+static __attribute__((constructor)) void begin_count(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* never fails here */
+    made = (uint32_t)((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+}
+
 /* Even, and as far as can be from the first turns of all other places, but for those that are made
  * together: multiples of the golden section spread like that. */
 static uint64_t first_turn(void) {
-    static _Atomic uint32_t made;
     return atomic_fetch_add(&made, 1) * UINT64_C(2654435769) % (TABLE_TURNS / 2) * 2;
 }
 

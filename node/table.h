@@ -3,8 +3,8 @@
  * table.h - the sites and open steps of a thread by number, and which steps malloc() serves.
  *
  * JavaScript knows both by numbers. A number names a place in the table, and its turn, which is
- * another one each time that it is taken, and begins far from those of other tables: numbers of
- * what has ended, and of other threads, are found out.
+ * another one each time that it is taken, and begins far from those of other tables, also of those
+ * that copies of the package have: numbers of what has ended, and of other threads, are found out.
  *
  *     number    0 | turn, 33 bits | index, 20 bits      below 2^53: JavaScript has it exactly
  *

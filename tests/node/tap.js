@@ -4,6 +4,8 @@
  */
 'use strict';
 
+const fs = require('fs');
+
 async function run(tests) {
   console.log(`1..${Object.keys(tests).length}`);
   let number = 0;
@@ -28,4 +30,16 @@ function loadAgain(folder) {
   return require(folder);
 }
 
-module.exports = { run, loadAgain };
+/** What `use` makes of a copy of the package, which is there so long. */
+async function withCopy(folder, use) {
+  const copy = fs.mkdtempSync(`${folder}-copy-`); // where it finds libebb, too
+  try {
+    for (const file of ['index.js', 'package.json', 'ebb_scope.node'])
+      fs.copyFileSync(`${folder}/${file}`, `${copy}/${file}`);
+    return await use(copy);
+  } finally {
+    fs.rmSync(copy, { recursive: true });
+  }
+}
+
+module.exports = { run, loadAgain, withCopy };

@@ -10,7 +10,7 @@ const { spawnSync } = require('child_process');
 const vm = require('vm');
 const { Worker, isMainThread, workerData } = require('worker_threads');
 
-const { loadAgain, run } = require('./tap.js');
+const { loadAgain, run, withCopy } = require('./tap.js');
 
 const [folder, served] = process.argv.slice(2);
 const ebb = require(isMainThread ? folder : workerData.folder);
@@ -38,6 +38,12 @@ const FULL = `
   new ebb.Site('full').run(() => {
     for (const all = []; ;) all.push(new Array(1000).fill({}));
   });
+`;
+
+/* What a worker does that tells the number of a step. */
+const TELLS = `
+  const { parentPort, workerData } = require('worker_threads');
+  parentPort.postMessage(new (require(workerData).Site)('told').begin().number);
 `;
 
 /* A program that makes a site for each request says by how many MB it has grown. */
@@ -263,6 +269,23 @@ const tests = {
     assert.strictEqual(code, 0);
     open.run(work);
     open.end();
+  },
+
+  async 'the first steps of threads differ, in copies of the package and one after the other'() {
+    const once = require('events').once;
+    const numbers = [];
+    const tell = async (copy) => {
+      const worker = new Worker(TELLS, { eval: true, workerData: copy });
+      const exit = once(worker, 'exit');
+      numbers.push((await once(worker, 'message'))[0]);
+      await exit;
+    };
+    await withCopy(folder, async (one) => {
+      await tell(one);
+      await tell(one);
+      await withCopy(folder, tell);
+    });
+    assert.strictEqual(new Set(numbers).size, 3, `numbers ${numbers}`);
   },
 
   async 'workers whose memory is full in a step end, and nothing else'() {

@@ -14,7 +14,7 @@ const { once } = require('events');
 const { setTimeout: sleep } = require('timers/promises');
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 
-const { loadAgain, run } = require('./tap.js');
+const { loadAgain, run, withCopy } = require('./tap.js');
 
 const [folder] = process.argv.slice(2);
 const ebb = require(folder);
@@ -223,10 +223,7 @@ const tests = {
 
   async 'so is what two copies of the package run, in whatever context'() {
     for (const [name, load] of Object.entries({ copy: require, 'copy elsewhere': loadElsewhere })) {
-      const copy = fs.mkdtempSync(`${folder}-copy-`); // where it finds libebb, too
-      try {
-        for (const file of ['index.js', 'package.json', 'ebb_scope.node'])
-          fs.copyFileSync(`${folder}/${file}`, `${copy}/${file}`);
+      await withCopy(folder, async (copy) => {
         const [here, end] = open(`original of ${name}`);
         const other = new (load(copy).Site)(name);
         const there = other.begin();
@@ -235,9 +232,7 @@ const tests = {
         there.end();
         await expectCalls({ [`original of ${name}`]: 0, [name]: 1 });
         sites.push(other);
-      } finally {
-        fs.rmSync(copy, { recursive: true });
-      }
+      });
     }
   },
 
