@@ -24,11 +24,26 @@ struct site *site_create(const char *name) {
     return site;
 }
 
-void site_release(struct site *site) {
+/* A scope whose survivors had no memory ends later, and keeps its site until then. */
+static void destroy_staying(struct table *table) {
+    struct site **link = &table->staying;
+    while (*link) {
+        struct site *site = *link;
+        if (ebb_site_destroy(site->site) != 0) {
+            link = &site->next;
+            continue;
+        }
+        *link = site->next;
+        free(site);
+    }
+}
+
+void table_release(struct table *table, struct site *site) {
     if (--site->holders > 0)
         return;
-    (void)ebb_site_destroy(site->site);
-    free(site);
+    site->next = table->staying;
+    table->staying = site;
+    destroy_staying(table);
 }
 
 /* ---- places ---- */
@@ -96,7 +111,7 @@ static void give_place(struct table *table, struct place *place) {
     turn(place);
     place->next = table->unused;
     table->unused = index_of(table, place);
-    site_release(place->site);
+    table_release(table, place->site);
 }
 
 static bool is_taken(const struct place *place) {
@@ -224,6 +239,7 @@ void table_go_back(struct table *table, const struct table_moment *then) {
 /* ---- steps ---- */
 
 int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
+    destroy_staying(table);
     ebb_step step = ebb_step_begin(site->site, tag);
     if (!ebb_region_is_open(step.region))
         return 0;
@@ -266,6 +282,7 @@ void table_clear(struct table *table) {
     for (uint32_t i = 0; i < table->count; i++)
         if (is_taken(&table->place[i]))
             empty(table, &table->place[i]);
+    destroy_staying(table);
     free(table->place);
     *table = (struct table){.innermost = TABLE_NOBODY};
 }

@@ -28,7 +28,8 @@
 /* Goes when it has no place of its own any more and no step of it is open. */
 struct site {
     ebb_site *site;
-    uint64_t holders; /* its own place or who made it, and each open step */
+    uint64_t holders;  /* its own place or who made it, and each open step */
+    struct site *next; /* that stays as well, see struct table */
 };
 
 struct place {
@@ -47,6 +48,7 @@ struct table { /* a new one is all zero but for `innermost` */
     uint32_t count, unused; /* `unused`: the first free place; count: none */
     uint32_t innermost;     /* TABLE_NOBODY: no step is entered */
     uint64_t time;          /* the last one */
+    struct site *staying;   /* nobody holds them, but a scope of theirs has yet to end */
 };
 
 /* How it was when a function began to run. */
@@ -59,9 +61,11 @@ struct table_moment {
 
 /* NULL: no memory. */
 struct site *site_create(const char *name);
-void site_release(struct site *site);
 
-/* Ends all its steps and sites; afterwards it is as new. */
+/* A site that nobody holds goes, or later, when another one does or a step begins, if it cannot. */
+void table_release(struct table *table, struct site *site);
+
+/* Ends all its steps and sites; afterwards it is as new. What cannot go then stays for good. */
 void table_clear(struct table *table);
 
 /* Makes room for another site or step. False: no memory, or the table is full. */
