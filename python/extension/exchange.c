@@ -84,13 +84,15 @@ PyObject *exchange_capsule(PyObject *object, bool plain_bool) {
     return plain_capsule(&exported, plain_bool);
 }
 
-static PyObject *versioned_capsule(const struct exported *exported) {
+static PyObject *versioned_capsule(const struct exported *exported, bool read_only) {
     DLManagedTensorVersioned *managed =
         ebb_tensor_export_versioned(exported->tensor, exported->mode);
     if (!managed)
         return exchange_refuse(exported);
     if (exported->copy)
         managed->flags |= DLPACK_COPIED;
+    if (read_only)
+        managed->flags |= DLPACK_READ_ONLY;
     PyObject *capsule = PyCapsule_New(managed, VERSIONED, drop_versioned);
     if (!capsule)
         managed->deleter(managed);
@@ -151,7 +153,8 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
     struct ebb_tensor *tensor = tensor_to_use(self);
     if (!tensor || exchange_choose(self, tensor, mode, &exported) != 0)
         return NULL;
-    return wanted ? versioned_capsule(&exported) : plain_capsule(&exported, false);
+    bool read_only = region_is_inherited(((struct tensor *)self)->region);
+    return wanted ? versioned_capsule(&exported, read_only) : plain_capsule(&exported, false);
 }
 
 /* ---- in: capsules ---- */

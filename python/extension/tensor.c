@@ -200,14 +200,18 @@ static int refuse_dtype(Py_buffer *view, struct ebb_dtype dtype) {
     return refuse_view(view, NULL);
 }
 
-/* Imported elements are not ebb's to keep: readers get a copy of them, writers nothing. NULL with
- * an exception. */
+/* Imported elements are not ebb's to keep: readers get a copy of them, writers nothing. Nor do they
+ * of a region that is inherited. NULL with an exception. */
 static DLManagedTensor *export_elements(PyObject *object, struct ebb_tensor *tensor, bool writes,
-                                        bool *copied) {
+                                        bool *read_only) {
+    struct region *region = ((struct tensor *)object)->region;
     struct exported exported = {.tensor = tensor, .mode = EBB_EXCHANGE_SHARE};
+    if (writes && !region_of((PyObject *)region))
+        return NULL;
     DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
-    *copied = !managed && !writes;
-    if (*copied) {
+    bool copies = !managed && !writes;
+    *read_only = copies || region_is_inherited(region);
+    if (copies) {
         if (exchange_choose(object, tensor, EBB_EXCHANGE_COPY, &exported) != 0)
             return NULL;
         managed = ebb_tensor_export(exported.tensor, exported.mode);
@@ -217,7 +221,7 @@ static DLManagedTensor *export_elements(PyObject *object, struct ebb_tensor *ten
 
 static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
     struct ebb_tensor *tensor = tensor_to_use(object);
-    bool copied;
+    bool read_only;
     if (!tensor)
         return refuse_view(view, NULL);
     if (!dtype_format(tensor->dtype))
@@ -225,7 +229,7 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !ebb_tensor_is_contiguous(tensor))
         return refuse_view(view, "the tensor is not contiguous");
     DLManagedTensor *managed =
-        export_elements(object, tensor, (flags & PyBUF_WRITABLE) != 0, &copied);
+        export_elements(object, tensor, (flags & PyBUF_WRITABLE) != 0, &read_only);
     if (!managed)
         return refuse_view(view, NULL);
     struct buffer *buffer = PyMem_Malloc(sizeof *buffer);
@@ -236,7 +240,7 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
     }
     buffer->managed = managed;
     fill_view(view, buffer, tensor, flags);
-    view->readonly = copied;
+    view->readonly = read_only;
     if (!has_order(view, flags) && view->strides) {
         managed->deleter(managed);
         PyMem_Free(buffer);

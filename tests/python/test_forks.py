@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import io
 import os
 import traceback
 import unittest
@@ -202,6 +203,18 @@ class Refusing(Refused):
                       lambda: structure.write(region, rows(-7))):
             self.assertRefused("EBB_E_STALE", write)
 
+    def write_by_none(self, tensor):
+        """No view of a batch's elements that can say that it is read-only lets a child write."""
+        values = numpy.full(ROW, -7, "float32")
+        views = [memoryview(tensor), memoryview(tensor.numpy()),
+                 memoryview(numpy.asarray(tensor)), memoryview(numpy.frombuffer(tensor, "f4"))]
+        assert all(view.readonly for view in views)
+        self.assertRaises(TypeError, io.BytesIO(bytes(values)).readinto, tensor)
+        with ebb.Region() as own:
+            for taken in (own.tensor(tensor), own.tensor(tensor.__dlpack__(max_version=(1, 0)))):
+                self.assertRefused("EBB_E_EXCHANGE", taken.copy_, values)
+        assert all_are(0, [tensor.numpy()])
+
     def test_a_child_reads_and_closes_what_is_its_parents_and_no_more(self):
         pool = ebb.Pool("shared", slots=2)
         for keeps in (False, True):
@@ -218,6 +231,7 @@ class Refusing(Refused):
                 self.refuse_all(region, tensor, imported)
                 assert all_are(0, [tensor.torch(), tensor.numpy()]) and region.is_open
                 assert all_are(0, [imported.torch(), imported.numpy()])
+                self.write_by_none(tensor)
                 with ebb.Region(pool) as own:
                     assert all_are(0, [own.stack([tensor, tensor]).torch()])
                 root.close()
