@@ -44,8 +44,9 @@ class Tensor(_ebb.Tensor):
 
     It has a shape, strides (in elements) and a dtype (a name), and hands its bytes on without a
     copy: to torch, to numpy, by DLPack and by the buffer protocol. What was handed on stays valid
-    for as long as it is kept. The Tensor itself ends with its region: after that every use raises
-    ebb.Error EBB_E_STALE.
+    for as long as it is kept. Region.promote() copies what is kept, or small: the Tensor has the
+    copy then, and what was handed on before has the old bytes. The Tensor itself ends with its
+    region: after that every use raises ebb.Error EBB_E_STALE.
 
     Imported elements are handed on as their owner's. Of a torch.Tensor or numpy.ndarray torch()
     and numpy() make another one of the same bytes; for torch() elements of a read-only array are

@@ -382,10 +382,12 @@ static struct region *find_target(const struct region *self, PyObject *to) {
 PyDoc_STRVAR(promote_doc,
 "promote(tensors, to=None)\n--\n\n"
 "Tensors of this region become those of `to`, an ancestor (None: the parent): small ones by a\n"
-"copy, large ones by their pages. All or none. The objects stay the same: what was given is\n"
-"returned, of an iterator that has ended by then a tuple. ebb.Error EBB_E_NOT_OWNED if one is of\n"
-"another region, or tensor() made it of one in a region between the two, which keeps the\n"
-"elements: to.tensor(it) makes another one there.");
+"copy, large ones by their pages, unless something that was handed on is kept, or another Tensor\n"
+"of the same storage stays: then by a copy, too. What was handed on before a copy is of the old\n"
+"bytes. All or none. The objects stay the same: what was given is returned, of an iterator that\n"
+"has ended by then a tuple.\n\n"
+"ebb.Error EBB_E_NOT_OWNED: one is of another region, or tensor() made it of one in a region\n"
+"between the two, which keeps the elements: to.tensor(it) makes another one there.");
 
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};

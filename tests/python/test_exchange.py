@@ -440,6 +440,34 @@ class Shares(Refused):
                     epoch.close()
                     self.assertEqual((kept.numpy()[0], copied.numpy()[0]), (7, 0))
 
+    def test_what_is_promoted_is_apart_from_what_was_handed_on_and_is_kept(self):
+        hands = [ebb.Tensor.numpy, memoryview, lambda tensor: numpy.from_dlpack(tensor)]
+        hands += [ebb.Tensor.torch] if torch else []
+        for count, hand in itertools.product((4, 90000), hands):
+            with ebb.Region() as run:
+                with ebb.Region(parent=run) as step:
+                    tensor = step.zeros(count)
+                    handed = hand(tensor)
+                    self.assertIs(step.promote(tensor), tensor)
+                tensor.copy_(numpy.ones(count, "f4"))
+                self.assertEqual((handed[count - 1], tensor.numpy()[count - 1]), (0, 1))
+
+    def test_what_is_promoted_is_apart_from_another_of_its_storage_that_stays(self):
+        for count in (4, 90000):
+            with ebb.Region() as run, ebb.Region(parent=run) as step:
+                tensor = step.zeros(count)
+                stays = step.tensor(tensor, copy=False)
+                step.promote(tensor)
+                tensor.copy_(numpy.ones(count, "f4"))
+                self.assertEqual((stays.numpy()[0], tensor.numpy()[0]), (0, 1))
+
+    def test_large_tensors_of_which_nothing_is_kept_go_by_their_pages(self):
+        with ebb.Region() as run, ebb.Region(parent=run) as step:
+            tensor = step.zeros(90000)
+            address = tensor.numpy().ctypes.data
+            step.promote(tensor)
+            self.assertEqual(tensor.numpy().ctypes.data, address)
+
     def test_a_tensor_is_there_without_the_one_that_it_was_made_of(self):
         with ebb.Region() as region:
             blocks = region.stats["blocks"]
