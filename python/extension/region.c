@@ -387,7 +387,27 @@ PyDoc_STRVAR(promote_doc,
 "bytes. All or none. The objects stay the same: what was given is returned, of an iterator that\n"
 "has ended by then a tuple.\n\n"
 "ebb.Error EBB_E_NOT_OWNED: one is of another region, or tensor() made it of one in a region\n"
-"between the two, which keeps the elements: to.tensor(it) makes another one there.");
+"between the two, which keeps the elements: to.tensor(it) makes another one there. EBB_E_BUSY:\n"
+"tensor() has taken elements without a copy that another Tensor sees, too, which does not go.");
+
+/* 0, an error of libebb's with its exception, or -1 with another one. */
+static int promote(PyObject *object, PyObject *tensors, PyObject *to) {
+    Py_ssize_t count = PyTuple_Size(tensors);
+    struct region *self = region_of(object); /* now: who made the list may have forked */
+    struct region *target = self ? find_target(self, to) : NULL;
+    void **objects = target ? collect(self, tensors, count) : NULL;
+    int result = -1;
+    if (objects) {
+        result = ebb_objects_promote(self->handle, target->handle, objects, (size_t)count, NULL,
+                                     NULL);
+        if (result != 0)
+            error_raise();
+        else
+            result = rehome(tensors, count, objects, target);
+    }
+    PyMem_Free(objects);
+    return result;
+}
 
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
@@ -397,19 +417,12 @@ static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject 
     PyObject *tensors = tensor_is(list) ? PyTuple_Pack(1, list) : PySequence_Tuple(list);
     if (!tensors)
         return NULL;
-    Py_ssize_t count = PyTuple_Size(tensors);
-    struct region *self = region_of(object); /* now: who made the list may have forked */
-    struct region *target = self ? find_target(self, to) : NULL;
-    void **objects = target ? collect(self, tensors, count) : NULL;
-    int result = objects ? 0 : -1;
-    if (objects && ebb_objects_promote(self->handle, target->handle, objects, (size_t)count, NULL,
-                                       NULL) != 0) {
-        error_raise();
-        result = -1;
+    int result = promote(object, tensors, to);
+    if (result == EBB_E_BUSY) { /* what else sees imported elements may be in a cycle only */
+        PyErr_Clear();
+        PyGC_Collect();
+        result = promote(object, tensors, to);
     }
-    if (result == 0)
-        result = rehome(tensors, count, objects, target);
-    PyMem_Free(objects);
     PyObject *promoted = Py_NewRef(PyIter_Check(list) ? tensors : list);
     Py_DECREF(tensors);
     if (result == 0)

@@ -468,6 +468,19 @@ class Shares(Refused):
             step.promote(tensor)
             self.assertEqual(tensor.numpy().ctypes.data, address)
 
+    def test_what_was_taken_goes_with_all_tensors_that_see_it_or_stays(self):
+        source = numpy.zeros(5000)
+        with ebb.Region() as run, ebb.Region(parent=run) as step:
+            tensor = step.tensor(source, copy=False)
+            others = [step.tensor(tensor)]
+            self.assertRefused("EBB_E_BUSY", step.promote, tensor)
+            self.assertIs(tensor.region, step)
+            others.append(others)  # a cycle
+            del others
+            step.promote(tensor)
+            tensor.numpy()[0] = 7
+            self.assertEqual(source[0], 7)
+
     def test_a_tensor_is_there_without_the_one_that_it_was_made_of(self):
         with ebb.Region() as region:
             blocks = region.stats["blocks"]
