@@ -622,6 +622,22 @@ class Shares(Refused):
         self.assertRefused("EBB_E_STALE", tensor.numpy)
         self.assertRefused("EBB_E_STALE", again.numpy)
 
+    def test_who_has_a_tensor_of_its_own_elements_goes_after_the_region(self):
+        class Bytes(bytearray):
+            pass
+
+        class Array(numpy.ndarray):
+            pass
+
+        for make in (lambda: Bytes(5000), lambda: numpy.zeros(5000).view(Array)):
+            source = make()
+            source.tensor = ebb.from_dlpack(source, copy=False)
+            gone = weakref.ref(source)
+            source.tensor.region.close()
+            del source
+            gc.collect()
+            self.assertTrue(gone() is None)
+
     def test_scalars_of_numpy_are_numbers_or_refused(self):
         with ebb.Region() as region:
             for number in (numpy.float16(2), numpy.int64(2), numpy.uint8(2)):
