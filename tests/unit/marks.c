@@ -105,6 +105,21 @@ static void marks_without_blocks_take_no_pages(void **state) {
     assert_int_equal(stats_of(stage->root).used.current, before.used.current);
 }
 
+/* Nothing tells which of two blocks at one address is meant. */
+static void a_late_release_is_refused_until_its_place_is_taken(void **state) {
+    struct stage *stage = *state;
+    static const size_t sizes[] = {3 * MIB, 100000, 64};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        ebb_mark mark = mark_of(stage->root);
+        void *late = block_of(stage->root, sizes[i], 64);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        assert_int_not_equal(ebb_region_release(stage->root, late), 0);
+        assert_ptr_equal(block_of(stage->root, sizes[i], 64), late);
+        assert_int_equal(ebb_region_release(stage->root, late), 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+}
+
 static void a_mark_rewound_past_is_refused(void **state) {
     struct stage *stage = *state;
     ebb_mark outer = mark_of(stage->root);
@@ -379,6 +394,7 @@ int main(void) {
         STAGED(the_first_small_block_after_a_rewind_is_where_it_was),
         STAGED(marks_nest_to_any_depth),
         STAGED(marks_without_blocks_take_no_pages),
+        STAGED(a_late_release_is_refused_until_its_place_is_taken),
         STAGED(a_mark_rewound_past_is_refused),
         STAGED(an_older_mark_survives_a_rewind_to_a_newer_one),
         STAGED(older_blocks_released_since_stay_released),

@@ -210,6 +210,20 @@ static void what_rounds_had_is_not_given_back(void **state) {
     }
 }
 
+/* Nothing tells which of two blocks at one address is meant. */
+static void a_late_release_is_refused_until_its_place_is_taken(void **state) {
+    struct stage *stage = *state;
+    static const size_t sizes[] = {3 * MIB, 100000, 64};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *late = block_of(stage->root, sizes[i], 64);
+        assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+        assert_int_not_equal(ebb_region_release(stage->root, late), 0);
+        assert_ptr_equal(block_of(stage->root, sizes[i], 64), late);
+        assert_int_equal(ebb_region_release(stage->root, late), 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(everything_ends_and_the_region_serves_again),
@@ -224,6 +238,7 @@ int main(void) {
         STAGED(pages_of_survivors_go_whatever_is_kept),
         STAGED(the_arena_of_a_step_goes_whatever_is_kept),
         cmocka_unit_test(what_rounds_had_is_not_given_back),
+        STAGED(a_late_release_is_refused_until_its_place_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
