@@ -150,7 +150,8 @@ EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
  * The same, but stops once `budget_ns` nanoseconds have passed (checked every MiB; in pools that
  * give whole slabs or slots, after each); 0: no bound.
  * *remaining_bytes, if not NULL, receives the cached bytes still above the target that can be
- * given: of pools that give whole slabs, those in slabs that are not longer than what is above it.
+ * given: of pools that give whole slabs, those in slabs that are not longer than what is above it;
+ * of shared ones, those that this process can reach and that the system did not refuse just now.
  */
 EBB_API size_t ebb_pool_trim_within(ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
                                     size_t *remaining_bytes);

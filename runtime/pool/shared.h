@@ -288,6 +288,9 @@ void shared_forget_owner(struct shared *shared, bool closes);
 /* FREE -> WRITING, if it is and nothing of this process is in it. Lock held, identified. */
 bool shared_claim(struct shared_slot *slot);
 
+/* True if it can be, as far as this process goes: nothing that it has or had lies there. */
+bool shared_may_claim(const struct shared_slot *slot);
+
 /* The slot, which serves, is the latest of this process's from now on. Lock held. */
 void shared_note_mine(const struct shared_slot *slot);
 

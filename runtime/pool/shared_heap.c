@@ -418,28 +418,40 @@ static size_t trim_slot(struct shared_slot *slot) {
     return backed;
 }
 
-static size_t count_cached(const struct shared *shared) {
-    size_t bytes = 0;
+/* Bytes in free slots. Those that stay are in slots that are still something else for this
+ * process, as after a fork, or that the system did not take. */
+struct cached {
+    size_t all, staying;
+};
+
+static struct cached count_cached(const struct shared *shared) {
+    struct cached cached = {0, 0};
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         const struct shared_slot *slot = &shared->slots[i];
-        if (word_state(atomic_load(&shared_record(slot)->word)) == SLOT_FREE)
-            bytes += read_backed(slot);
+        size_t bytes = read_backed(slot);
+        if (word_state(atomic_load(&shared_record(slot)->word)) != SLOT_FREE)
+            continue;
+        cached.all += bytes;
+        cached.staying += shared_may_claim(slot) ? 0 : bytes;
     }
-    return bytes;
+    return cached;
 }
 
+/* What is refused takes no time of the bound: else it would be all that is ever tried. */
 static size_t trim_locked(struct shared *shared, size_t target, uint64_t deadline_ns,
-                          size_t *cached) {
+                          struct cached *cached) {
     size_t given = 0;
-    for (uint32_t i = shared->slot_count; i > 0 && *cached > target; i--) {
+    for (uint32_t i = shared->slot_count; i > 0 && cached->all > target; i--) {
         struct shared_slot *slot = &shared->slots[i - 1];
-        if (!read_backed(slot) || !shared_claim(slot))
+        size_t backed = read_backed(slot);
+        if (!backed || !shared_claim(slot))
             continue;
         size_t bytes = trim_slot(slot);
         give_up(slot);
         given += bytes;
-        *cached -= size_smaller(bytes, *cached);
-        if (deadline_ns && os.now_ns() >= deadline_ns)
+        cached->all -= size_smaller(bytes, cached->all);
+        cached->staying += bytes ? 0 : backed;
+        if (bytes && deadline_ns && os.now_ns() >= deadline_ns)
             break;
     }
     return given;
@@ -447,17 +459,19 @@ static size_t trim_locked(struct shared *shared, size_t target, uint64_t deadlin
 
 size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left) {
     struct shared *shared = pool->shared;
+    struct cached cached = {0, 0}; /* that can be given: nothing without the file */
     size_t given = 0;
     shared_lock(shared);
-    size_t cached = count_cached(shared);
     if (shared_identify(shared) == 0 && shared_check_file(shared) == 0) {
         (void)shared_settle_locked(shared);
+        cached = count_cached(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }
     pthread_mutex_lock(&pool->lock); /* who reads counters has that alone */
     pool->given_back += given;
     pthread_mutex_unlock(&pool->lock);
-    *left = cached > target ? cached - target : 0;
+    size_t above = cached.all > target ? cached.all - target : 0;
+    *left = size_smaller(above, cached.all - size_smaller(cached.staying, cached.all));
     shared_unlock(shared);
     return given;
 }

@@ -27,10 +27,14 @@ static bool change(struct shared_slot *slot, uint64_t from, uint64_t to) {
                                                    memory_order_acq_rel, memory_order_acquire);
 }
 
+bool shared_may_claim(const struct shared_slot *slot) {
+    return slot->use == SLOT_IDLE && !atomic_load(&slot->leased);
+}
+
 bool shared_claim(struct shared_slot *slot) {
     struct shared *shared = slot->shared;
     uint64_t word = read_word(slot);
-    if (word_state(word) != SLOT_FREE || slot->use != SLOT_IDLE || atomic_load(&slot->leased))
+    if (word_state(word) != SLOT_FREE || !shared_may_claim(slot))
         return false;
     uint64_t next = word_make(SLOT_WRITING, word_generation(word) + 1, shared->me);
     os.pass("claim: swap");

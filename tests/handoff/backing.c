@@ -523,6 +523,37 @@ static void pages_of_the_killed_are_found(void **state) {
     }
 }
 
+static size_t last_offset;
+static int refused_punches;
+
+static int punch_all_but_the_last(int fd, size_t offset, size_t bytes) {
+    if (offset < last_offset)
+        return real.file_punch(fd, offset, bytes);
+    refused_punches++;
+    return EPERM;
+}
+
+/* However short the time is: what is refused is no reason to try no other. */
+static void what_the_system_keeps_is_not_left_to_trim(void **state) {
+    (void)state;
+    real = os;
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    struct ebb_parcel parcels[2];
+    size_t left = 1, given;
+    assert_true(try_send(pool, MIB, 1, &parcels[0]) && try_send(pool, 2 * MIB, 2, &parcels[1]));
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ebb_parcel_discard(pool, &parcels[i]), 0);
+    last_offset = shared_offset(&pool->shared->slots[1]);
+    os.file_punch = punch_all_but_the_last;
+    given = ebb_pool_trim_within(pool, 0, 1, &left);
+    os.file_punch = real.file_punch;
+    assert_int_equal(refused_punches, 1);
+    assert_in_range(given, MIB, 2 * MIB - PAGE);
+    assert_int_equal(left, 0);
+    assert_in_range(ebb_pool_trim_within(pool, 0, 0, &left), 2 * MIB, 3 * MIB);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
@@ -542,6 +573,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_read_here_stays_sent),
         cmocka_unit_test(a_slot_of_one_killed_as_he_refused_it_is_free),
         cmocka_unit_test(pages_of_the_killed_are_found),
+        cmocka_unit_test(what_the_system_keeps_is_not_left_to_trim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,12 +144,46 @@ static void a_child_leaves_descriptors_that_it_shares(void **state) {
     pool_end(pool);
 }
 
+/* What its parent has given back since is free, but not for a child that has a region there. */
+static int trim_until_nothing_is_left(ebb_pool *pool, int out, const void *context) {
+    const int *tell = context;
+    char word;
+    size_t left = 1;
+    close(tell[1]);
+    EXPECT(read_all(tell[0], &word, 1));
+    EXPECT(ebb_pool_trim_within(pool, 0, 1000000, &left) == 0);
+    EXPECT(left == 0);
+    return 0;
+}
+
+static void a_child_is_not_told_to_trim_what_it_has(void **state) {
+    duo_part *part = trim_until_nothing_is_left;
+    for (int raw = 0; raw < 2; raw++) {
+        ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+        ebb_region region = OPEN(.pool = pool);
+        size_t left = 1;
+        int tell[2];
+        block_of(region, 500000, 64);
+        assert_int_equal(pipe(tell), 0);
+        struct duo duo = raw ? duo_fork_raw(pool, part, tell) : duo_fork(pool, part, tell);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_true(write_all(tell[1], "w", 1));
+        assert_int_equal(duo_end(&duo), 0);
+        assert_in_range(ebb_pool_trim_within(pool, 0, 0, &left), 500000, SLOT_BYTES);
+        assert_int_equal(left, 0);
+        pool_end(pool);
+        close(tell[0]);
+        close(tell[1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_are_counted_where_no_page_is_wiped),
         cmocka_unit_test(a_page_that_was_not_to_be_had_is_asked_for_again),
         cmocka_unit_test(a_child_that_no_handler_ran_in_has_slots_of_its_own),
         cmocka_unit_test(a_child_leaves_descriptors_that_it_shares),
+        cmocka_unit_test(a_child_is_not_told_to_trim_what_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
