@@ -88,7 +88,7 @@ static void *take_blocks(struct region *host, size_t head, size_t bytes, void **
     *data = block_allocate_keyed(host, bytes, data_align(bytes), 0, site);
     if (!*data)
         return NULL;
-    void *block = block_allocate_private(host, head, EBB_TENSOR_ALIGN, site);
+    void *block = block_for_object(host, head, EBB_TENSOR_ALIGN, site);
     if (block)
         return block;
     ebb_region_release(region_handle(host), *data);

@@ -287,18 +287,21 @@ void *block_allocate(struct region *region, size_t bytes, size_t align, const vo
     return request_block(region, &(struct request){bytes, align, 0, false, site});
 }
 
+static void *request_private(struct region *region, const struct request *request) {
+    if (region->shared && !is_valid_request(region, request->bytes, request->align))
+        return NULL;
+    struct region *safe = safe_for(region);
+    return safe ? request_block(safe, request) : NULL;
+}
+
 void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site) {
-    if (!region->shared)
-        return block_allocate(region, bytes, align, site);
-    struct region *safe = is_valid_request(region, bytes, align) ? safe_open(region) : NULL;
-    return safe ? block_allocate(safe, bytes, align, site) : NULL;
+    return request_private(region, &(struct request){bytes, align, 0, false, site});
 }
 
 /* The same where it is not simple. */
 static void *allocate_for_object(struct region *region, size_t bytes, size_t align,
                                  const void *site) {
-    return region->shared ? block_allocate_private(region, bytes, align, site)
-                          : block_allocate_keyed(region, bytes, align, 0, site);
+    return request_private(region, &(struct request){bytes, align, 0, true, site});
 }
 
 void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site) {

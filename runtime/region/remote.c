@@ -172,7 +172,7 @@ bool remote_may_allow(const struct region *owner, int refusal) {
 }
 
 bool remote_makes_room(struct region *region) {
-    struct region *root = region;
+    struct region *root = region->safe_of ? region->safe_of : region;
     bool found = false;
     while (root->parent)
         root = root->parent;

@@ -110,12 +110,40 @@ static void what_is_copied_from_it_is_not_lost(void **state) {
     pool_end(pool);
 }
 
+/* Releases by others make room for the heads that lie there as for blocks in the pages. */
+static void what_others_released_makes_room_for_heads(void **state) {
+    (void)state;
+    ebb_pool *pool = pool_of_slots();
+    for (unsigned above = 0; above < 2; above++) {
+        ebb_region limited = OPEN(.pool = pool, .limit_bytes = LIMIT);
+        ebb_region region = above ? OPEN(.parent = limited) : limited;
+        void *block = block_of(region, LIMIT / 2, 64);
+        struct ebb_tensor *base = tensor_of_bytes(region, 1);
+        assert_in_range(take_views(region, MANY), 100, MANY - 1);
+        while (ebb_region_alloc(region, 16, 16))
+            ;
+        assert_int_equal(ebb_region_release_remote(region, block), 0);
+        assert_non_null(ebb_tensor_view(region, base, 1, &(int64_t){1}, &(int64_t){1}, 0));
+        block = block_of(region, LIMIT / 2 - 2 * PAGE, 64);
+        while (ebb_region_alloc(region, 64, 64))
+            ;
+        while (ebb_region_alloc(region, 16, 16))
+            ;
+        assert_int_equal(ebb_region_release_remote(region, block), 0);
+        assert_non_null(tensor_of_bytes(region, 100));
+        assert_int_equal(ebb_check_pool(pool), 0);
+        assert_int_equal(ebb_region_close(limited), 0);
+    }
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_holds_counts_in_the_regions_limits),
         cmocka_unit_test(its_end_is_no_end_of_a_step),
         STAGED(a_call_that_fails_leaves_no_trace_in_it),
         cmocka_unit_test(what_is_copied_from_it_is_not_lost),
+        cmocka_unit_test(what_others_released_makes_room_for_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
