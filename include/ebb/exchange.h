@@ -18,7 +18,8 @@
  * Giving back is calling the struct's deleter once. It is C without locks of an interpreter,
  * any thread may call it, at any time, also after the region closed or at the end of the
  * process (and after a dlclose(): libebb stays loaded). A second call does nothing as long as the
- * struct exists (while the region is open it does, until the region's thread has noticed).
+ * struct exists (while the region is open it does, until the region's thread has noticed; but that
+ * of a tensor without elements, which keeps nothing, is gone with the first call).
  *
  * Only what every consumer reads rightly leaves: elements on multiples of EBB_STORAGE_ALIGN bytes
  * in ebb's large blocks, no byte offset, strides that are there and not negative, data types of
