@@ -116,10 +116,11 @@ EBB_API bool ebb_tensor_is_read_only(const struct ebb_tensor *tensor);
  * How many exports are out: those that share bytes of storages in the region, wherever the tensor
  * is, and copies of tensors in the region. Those that were given back are ended first: what they
  * alone kept is free afterwards. That also happens by itself: when the last tensor that sees the
- * bytes ends, when tensors go to another region, when counters of the region are read or leaks
- * reported, and when more were exported since the last look than were out then. Until then the
- * bytes count, towards limits as well. 0 with EBB_E_STALE if the region is closed. Time is linear
- * in them.
+ * bytes ends, when tensors or blocks are promoted or kept, when the region is rewound or reset,
+ * when a release or a resize would be refused for one, when counters of the region are read or
+ * leaks reported, and when more were exported since the last look than were out then. Until then
+ * the bytes count, towards limits as well. 0 with EBB_E_STALE if the region is closed. Time is
+ * linear in them.
  */
 EBB_API size_t ebb_region_count_exports(ebb_region region);
 
