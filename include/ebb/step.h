@@ -113,7 +113,7 @@ typedef struct ebb_step {
  * the next one: what a step allocated can be read until then. (Steps that a thread has open at once
  * have a ring each: what is in the second one's stays until as many are open again. The ring of a
  * thread that has ended goes to the next one that begins a step, if what is in it has no parent, or
- * this one. To destructors of thread-specific data it counts as ended: they may run after that.)
+ * that step's. To destructors of thread-specific data it counts as ended: they may run after that.)
  * Closing its parent closes it, too. The step's region must not be closed by other means; but if
  * another thread is in a callback of it, or of something below it, just when a step that waited for
  * a slot of a shared pool would close it, it is left open, and the program closes it; until then

@@ -152,6 +152,22 @@ static void a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended(voi
     assert_int_equal(ebb_site_destroy(below.site), 0);
 }
 
+static void a_ring_without_a_parent_goes_to_the_next_step_below_one(void **state) {
+    struct stage *stage = *state;
+    struct below below = {SITE(.pool = stage->pool, .ring = 1), OPEN(.parent = stage->root)};
+    struct below nothing = {below.site, {NULL, 0}};
+    for (int i = 0; i < 2; i++)
+        on_threads(1, take_a_step_below, &nothing);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(stats_of(below.parent).children, i);
+        assert_int_equal(pool_stats_of(stage->pool).open_regions, 2 + 2);
+        on_threads(1, take_a_step_below, &below);
+    }
+    assert_int_equal(stats_of(below.parent).children, 2);
+    assert_int_equal(ebb_region_close(below.parent), 0);
+    assert_int_equal(ebb_site_destroy(below.site), 0);
+}
+
 /* In the ring lies what the parent hangs below, and what hangs below the parent. */
 static void *take_steps_around(void *context) {
     struct below *below = context;
@@ -483,6 +499,7 @@ int main(void) {
         STAGED(threads_that_have_ended_leave_their_rings_to_new_ones),
         STAGED(a_ring_below_a_parent_is_not_taken_over_by_steps_of_another),
         STAGED(a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended),
+        STAGED(a_ring_without_a_parent_goes_to_the_next_step_below_one),
         STAGED(a_step_that_cannot_begin_takes_no_ring_over),
         STAGED(a_step_ends_in_another_thread_than_it_began),
         STAGED(a_step_outlives_the_thread_that_began_it),
