@@ -78,7 +78,8 @@ struct ebb_pool_options {
 /*
  * The pool that regions use when they name none. Made on first use, never destroyed, no limits.
  * NULL, with EBB_E_MEMORY, only if it cannot be made: the process cannot reserve any address space,
- * or has 1024 pools before the first use. (Measuring regions have one of these for themselves.)
+ * or has 1024 pools before the first use, or the system's pages are not of 4 KiB, which no kind of
+ * pool can be made with. (Measuring regions have one of these for themselves.)
  */
 EBB_API ebb_pool *ebb_pool_default(void);
 

@@ -22,6 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+static size_t page_bytes(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 /* The system's core dumps leave out what is closed; a debugger's write zeros for terabytes of it,
  * unless they are told. What is mapped over it is dumped again. */
 static void *map_closed(void *addr, size_t bytes, int flags) {
@@ -331,6 +335,7 @@ static void pass(const char *step) {
 }
 
 struct os_table os = {
+    .page_bytes = page_bytes,
     .reserve = reserve,
     .open = open_pages,
     .close = close_or_leave,

@@ -36,6 +36,7 @@ struct os_file_identity {
 
 /* Calls that give an `int` give 0, or -1 where that is said, else an errno code. */
 struct os_table {
+    size_t (*page_bytes)(void);                 /* of the pages that the system maps */
     void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
     int (*open)(void *addr, size_t bytes);      /* closed until now: zero pages when touched */
     int (*close)(void *addr, size_t bytes);     /* open until now, and if it fails; by a fresh

@@ -3,8 +3,9 @@
  * range.c - reserves the range and hands out records that were never used before.
  *
  * Invariant: what is carved stays carved for the life of the process; the free lists of the
- * owners reuse it. Refuses to go on without at least 1 GiB of addresses. Smaller
- * limits on address space (ulimit -v) get a smaller range.
+ * owners reuse it. Refuses to go on without at least 1 GiB of addresses, and where the system has
+ * pages of other than EBB_PAGE bytes. Smaller limits on address space (ulimit -v) get a smaller
+ * range.
  */
 #include "pool/range.h"
 #include "base/error.h"
@@ -101,6 +102,9 @@ static bool open_nothing(void) {
 }
 
 static int reserve(void) {
+    if (os.page_bytes() != EBB_PAGE) /* what is given back would take others' bytes along */
+        return error_set(EBB_E_MEMORY, "pages of %zu bytes: ebb is written for %zu",
+                         os.page_bytes(), EBB_PAGE);
     for (size_t user = RANGE_MOST; user >= SMALLEST; user /= 4) {
         char *at = os.allow(OS_RANGE) ? os.reserve(total_bytes(user)) : NULL;
         if (at) {

@@ -157,7 +157,31 @@ static void refused_it_stays_as_it_is(void **state) {
     os.release(array.at, array.bytes);
 }
 
-/* Before anything else: nothing is reserved yet. */
+static size_t larger_page;
+
+static size_t larger_pages(void) {
+    return larger_page;
+}
+
+/* Before anything else: nothing is reserved yet. Of larger pages the system would take more than it
+ * is given back. */
+static void a_system_with_larger_pages_is_refused(void **state) {
+    (void)state;
+    static const char *const said[] = {"pages of 16384 bytes", "pages of 65536 bytes"};
+    real = os;
+    for (unsigned i = 0; i < 2; i++) {
+        larger_page = (size_t)16384 << 2 * i;
+        os.page_bytes = larger_pages;
+        assert_no_block(ebb_pool_create(NULL), EBB_E_MEMORY);
+        assert_text_names(said[i]);
+        assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_MEMORY);
+        assert_text_names(said[i]);
+        os = real;
+        assert_false(range_reserves((uintptr_t)range.user.at));
+    }
+}
+
+/* Nor now. */
 static void a_range_that_cannot_be_opened_is_not_kept(void **state) {
     (void)state;
     real = os;
@@ -417,6 +441,7 @@ static void refused_the_range_opens_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_system_with_larger_pages_is_refused),
         cmocka_unit_test(a_range_that_cannot_be_opened_is_not_kept),
         STAGED(blocks_and_what_describes_them_are_open),
         STAGED(hardly_more_is_open),
