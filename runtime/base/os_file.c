@@ -27,6 +27,10 @@
 #define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
 #endif
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SEALS_AGAINST_US (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) /* no mapping can be written to */
 
@@ -51,10 +55,17 @@ static int keep_off_standard(int *fd) {
     return reason;
 }
 
+/* Never to be executed, where the system knows that: it may make no others (vm.memfd_noexec). */
+static int make(const char *name) {
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd;
+}
+
 int os_file_make(const char *name, size_t bytes, int *fd) {
     if (!may_be_so_large(bytes))
         return EFBIG;
-    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    *fd = make(name);
     int reason = keep_off_standard(fd);
     if (reason)
         return reason;

@@ -9,10 +9,32 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x0020
+#endif
 
 #define SLOT_BYTES (4 * MIB)
 #define OWN_BYTES (16 * MIB) /* as long as the whole file of a pool of two slots */
+
+/* What the system says to files that may be executed, and to those that never may; 0: it decides
+ * itself. */
+static int refuses_executable, refuses_sealed;
+
+/* In place of the C library's. */
+int memfd_create(const char *name, unsigned flags) {
+    int refusal = flags & MFD_NOEXEC_SEAL ? refuses_sealed : refuses_executable;
+    if (refusal) {
+        errno = refusal;
+        return -1;
+    }
+    return (int)syscall(SYS_memfd_create, name, flags);
+}
 
 /* A file of the program's, in place of both descriptors of a pool. */
 struct own {
@@ -224,6 +246,42 @@ static void a_file_that_tells_nothing_makes_no_pool(void **state) {
     pool_end(pool);
 }
 
+static bool knows_sealed(void) {
+    int fd = memfd_create("probe", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    return fd >= 0 && close(fd) == 0;
+}
+
+/* Linux with vm.memfd_noexec=2 makes no others. */
+static void no_file_of_a_pool_can_be_executed(void **state) {
+    (void)state;
+    if (!knows_sealed())
+        skip();
+    refuses_executable = EACCES;
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    refuses_executable = 0;
+    assert_true(fcntl(ebb_pool_descriptor(pool), F_GET_SEALS) & F_SEAL_EXEC);
+    ebb_pool *other = ebb_pool_attach(ebb_pool_descriptor(pool), NULL);
+    assert_non_null(other);
+    struct ebb_parcel parcel = send_pattern(pool, 100000, 1);
+    ebb_lease *lease = ebb_parcel_open(other, &parcel);
+    assert_true(lease_holds(lease, 100000, 1));
+    ebb_lease_drop(lease);
+    pool_end(other);
+    pool_end(pool);
+}
+
+/* Linux before 6.3. What else it says is passed on. */
+static void a_system_that_knows_no_such_files_makes_others(void **state) {
+    (void)state;
+    refuses_sealed = EINVAL;
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    refuses_sealed = EMFILE;
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_MEMORY);
+    refuses_sealed = 0;
+    assert_false(fcntl(ebb_pool_descriptor(pool), F_GET_SEALS) & F_SEAL_EXEC);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_programs_file_in_place_of_the_pools_stays_as_it_is),
@@ -232,6 +290,8 @@ int main(void) {
         cmocka_unit_test(the_living_are_not_taken_for_dead_without_it),
         cmocka_unit_test(a_lost_place_is_its_next_holders),
         cmocka_unit_test(a_file_that_tells_nothing_makes_no_pool),
+        cmocka_unit_test(no_file_of_a_pool_can_be_executed),
+        cmocka_unit_test(a_system_that_knows_no_such_files_makes_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
