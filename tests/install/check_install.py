@@ -132,6 +132,13 @@ def static_flags(ebb):
     return flags
 
 
+def what_libebb_needs_is_named(ebb):
+    """With glibc before 2.34 dlsym() and threads are libraries of their own."""
+    missing = {"-lpthread", "-ldl"} - set(ebb.pkg_config("--static", "--libs"))
+    if missing:
+        raise Failure(f"{sorted(missing)} are not")
+
+
 def c_program_links_everything_statically(ebb):
     program = ebb.build_and_run("cc", "user.c", static_flags(ebb), "-std=c11", "-static",
                                 "-Wl,--fatal-warnings")
@@ -304,7 +311,7 @@ def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
 
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, c_program_links_libebb_malloc_instead,
-         cxx_program_links_the_shared_library,
+         cxx_program_links_the_shared_library, what_libebb_needs_is_named,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
          two_copies_in_one_process_keep_apart, names_in_the_archive_begin_with_ebb,
          parts_of_an_installation_have_the_same_archive,
