@@ -51,27 +51,41 @@ struct libebb {
     bool (*is_open)(ebb_region);
 };
 
+/* A library may have a libebb inside, as a Python wheel has, and no other: its calls come here all
+ * the same. */
+static void *find_inside(const void *caller, const char *name) {
+    Dl_info around, of;
+    void *library, *found = NULL;
+    if (dladdr(caller, &around) &&
+        (library = dlopen(around.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) != NULL)
+        found = dlsym(library, name);
+    return found && dladdr(found, &of) && of.dli_fbase == around.dli_fbase ? found : NULL;
+}
+
 /* A library that was loaded for one of the program's libraries only, such as a Python extension, is
  * not among the next ones. */
-static void find(void *function, const char *name) {
+static void find(void *function, const void *caller, const char *name) {
     void *library, *found = dlsym(RTLD_NEXT, name);
     if (!found && (library = dlopen("libebb.so.0", RTLD_LAZY | RTLD_NOLOAD)) != NULL)
         found = dlsym(library, name);
+    if (!found && caller)
+        found = find_inside(caller, name);
     memcpy(function, &found, sizeof found);
 }
 
-/* NULL: there is none, and later there will be none either, or sites would be mixed up. */
-static const struct libebb *libebb(void) {
+/* That of the first `caller` who asked. NULL: there is none, and later there will be none either,
+ * or sites would be mixed up. */
+static const struct libebb *libebb(const void *caller) {
     static struct libebb functions;
     static _Atomic bool looked;
     if (!looked) {
-        find(&functions.site_create, "ebb_site_create");
-        find(&functions.site_destroy, "ebb_site_destroy");
-        find(&functions.begin, "ebb_step_begin");
-        find(&functions.begin_under, "ebb_step_begin_under");
-        find(&functions.end_keeping, "ebb_step_end_keeping");
-        find(&functions.is_open, "ebb_region_is_open");
-        find(&functions.end, "ebb_step_end");
+        find(&functions.site_create, caller, "ebb_site_create");
+        find(&functions.site_destroy, caller, "ebb_site_destroy");
+        find(&functions.begin, caller, "ebb_step_begin");
+        find(&functions.begin_under, caller, "ebb_step_begin_under");
+        find(&functions.end_keeping, caller, "ebb_step_end_keeping");
+        find(&functions.is_open, caller, "ebb_region_is_open");
+        find(&functions.end, caller, "ebb_step_end");
         looked = true;
     }
     return functions.end ? &functions : NULL;
@@ -117,7 +131,7 @@ static struct known_site *remember(const struct ebb_site_options *options) {
 }
 
 EXPORT ebb_site *ebb_site_create(const struct ebb_site_options *options) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     ebb_site *site = below ? below->site_create(options) : NULL;
     if (below && !site)
         return NULL;
@@ -129,7 +143,7 @@ EXPORT ebb_site *ebb_site_create(const struct ebb_site_options *options) {
 
 /* Its place is free before its address may come again. */
 EXPORT int ebb_site_destroy(ebb_site *site) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     struct known_site *known = find_site(site);
     if (known)
         known->of = below ? (const void *)known : NULL;
@@ -178,7 +192,7 @@ void step_note_closed(void) {
     const struct libebb *below;
     if (open_count == 0 || !begin_change())
         return;
-    below = libebb();
+    below = libebb(NULL);
     for (uint32_t i = open_count; below && i-- > 0;)
         if (!below->is_open(open_step[i])) {
             note_end_of(open_step[i]);
@@ -220,18 +234,18 @@ static ebb_step own_step(ebb_site *site) {
 }
 
 EXPORT ebb_step ebb_step_begin(ebb_site *site, uint64_t tag) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     return begun(site, below ? below->begin(site, tag) : own_step(site), tag);
 }
 
 EXPORT ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     return begun(site, below ? below->begin_under(site, parent, tag) : own_step(site), tag);
 }
 
 /* A step is over, too, where a cleanup has failed, and where it was closed with its parent. */
 static bool is_over(ebb_region region, int result) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(NULL);
     return result == 0 || result == EBB_E_CLEANUP || (below && !below->is_open(region));
 }
 
@@ -244,13 +258,13 @@ static int ended(ebb_step step, int result) {
 }
 
 EXPORT int ebb_step_end(ebb_step step) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     return ended(step, below ? below->end(step) : 0);
 }
 
 EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                                 size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
-    const struct libebb *below = libebb();
+    const struct libebb *below = libebb(__builtin_return_address(0));
     int result = below ? below->end_keeping(step, target, survivors, count, cost, lost_blocks) : 0;
     return ended(step, result);
 }

@@ -397,6 +397,22 @@ static void steps_have_the_names_of_their_sites_however_many(void **state)
     }
 }
 
+// In a library that was loaded for itself, as a Python wheel is.
+static void steps_of_a_libebb_inside_a_library_are_seen(void **state)
+{
+    struct ebb_trace *trace;
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record -q -o %s -- /usr/bin/python3 -c 'import ctypes, sys\n"
+             "sys.exit(ctypes.CDLL(\"%s\").steps())'", path, getenv("EBB_INSIDE"));
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 7), CLIENT_STEPPED);
+    trace_free(trace);
+}
+
 // Calls and begins in each other, above the depth that a trace has and below it, and a begin whose
 // region ends with the call around it before its own end comes: what comes later has its own ends.
 // A call ends that of the last call, and no other region of that name.
@@ -520,6 +536,7 @@ int main(void)
         cmocka_unit_test(ticks_end_with_what_was_noted),
         cmocka_unit_test(ticks_that_there_is_no_memory_for_are_told),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
+        cmocka_unit_test(steps_of_a_libebb_inside_a_library_are_seen),
         cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
         cmocka_unit_test(steps_of_libebb_end_however_they_end_there),
         cmocka_unit_test(what_outlives_the_recording_is_quiet),
