@@ -4,7 +4,7 @@
  *
  * Small blocks are those of scope_small.c, large ones those of scope_large.c. A scope whose
  * survivors cannot be promoted for want of memory waits, stuck, with all its large blocks, and is
- * tried again at each end of another one.
+ * tried again whenever another one begins or ends.
  */
 #include "malloc/general.h"
 #include "malloc/scope.h"
@@ -181,7 +181,7 @@ void scope_end(struct scope *scope) {
 /* ---- for steps ---- */
 
 static void end_abandoned(struct heap *heap) {
-    /* relaxed: what is marked a moment later is found at the next begin */
+    /* relaxed: what is marked a moment later is found at the next begin or end */
     if (!atomic_load_explicit(&heap->has_abandoned, memory_order_relaxed))
         return;
     /* acquire: pairs with abandon() */
@@ -192,6 +192,11 @@ static void end_abandoned(struct heap *heap) {
         if (atomic_load_explicit(&scope->abandoned, memory_order_acquire))
             scope_end(scope);
     }
+}
+
+void scope_end_late(struct heap *heap) {
+    end_abandoned(heap);
+    retry_stuck(heap);
 }
 
 static struct scope *take_record(struct heap *heap) {
@@ -219,7 +224,7 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
         return NULL;
     tender_notice();
     count_own(&heap->begun);
-    end_abandoned(heap);
+    scope_end_late(heap);
     heap_drain(heap);
     struct scope_free *lists = scope->free;
     *scope = (struct scope){.heap = heap, .tag = tag, .place = place, .next = heap->open};
@@ -249,7 +254,9 @@ static bool is_own(const void *place) {
 }
 
 static void end(void *scope) {
+    struct heap *heap = ((struct scope *)scope)->heap;
     scope_end(scope);
+    end_abandoned(heap);
 }
 
 static void mark_abandoned(struct scope *scope) {
@@ -259,8 +266,8 @@ static void mark_abandoned(struct scope *scope) {
     (void)atomic_exchange_explicit(&heap->has_abandoned, true, memory_order_release);
 }
 
-/* The scope ends here or, if another thread began it, when that thread next begins one; or it ends
- * with that thread just now. */
+/* The scope ends here or, if another thread began it, when that thread next begins or ends one; or
+ * it ends with that thread just now. */
 static void abandon(void **place) {
     heap_lock(true);
     struct scope *scope = *place;
@@ -299,11 +306,6 @@ static void leave_once(void *scope) {
 static void enter_again(void *scope) {
     leave(scope);
     enter(scope);
-}
-
-void scope_end_late(struct heap *heap) {
-    end_abandoned(heap);
-    retry_stuck(heap);
 }
 
 static int forget(ebb_site *site) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_late.c - scopes that outlive their steps, and hold their sites: their thread ends them when
+ * it next begins or ends another one.
+ */
+#include "scoped.h"
+
+#include "base/os.h"
+
+#include <pthread.h>
+
+static int on_another_thread(void *(*body)(void *), void *context) {
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, body, context), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    return (int)(intptr_t)result;
+}
+
+static void *close_region(void *region) {
+    return (void *)(intptr_t)ebb_region_close(*(ebb_region *)region);
+}
+
+static void *destroy(void *site) {
+    return (void *)(intptr_t)ebb_site_destroy(site);
+}
+
+static void expect_over(ebb_site *site) {
+    assert_int_equal(on_another_thread(destroy, site), 0);
+}
+
+static void expect_open(ebb_site *site) {
+    assert_int_equal(on_another_thread(destroy, site), EBB_E_BUSY);
+}
+
+static void begin_below(ebb_region parent, ebb_site *site) {
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
+    assert_true(ebb_region_is_open(step.region));
+}
+
+static void test_a_scope_that_another_thread_closed_ends_when_one_ends(void **state) {
+    ebb_region run = OPEN(.name = "run");
+    ebb_site *brief = SITE(.name = "brief");
+    begin_below(run, brief);
+    void *block = make(100, 1), *large = make(30000, 2);
+    ebb_step inner = begin(*state);
+    assert_int_equal(on_another_thread(close_region, &run), 0);
+    expect_open(brief);
+    finish(inner);
+    assert_null(here.scope);
+    expect_over(brief);
+    end(block, 100, 1);
+    end(large, 30000, 2);
+}
+
+/* The one that ends is the older one. */
+static void test_it_ends_though_it_is_the_inner_one(void **state) {
+    ebb_region run = OPEN(.name = "run");
+    ebb_site *brief = SITE(.name = "brief");
+    ebb_step outer = begin(*state);
+    begin_below(run, brief);
+    void *block = make(100, 1);
+    assert_int_equal(on_another_thread(close_region, &run), 0);
+    finish(outer);
+    assert_null(here.scope);
+    expect_over(brief);
+    end(block, 100, 1);
+}
+
+static bool allow_nothing(enum os_acquisition what) {
+    (void)what;
+    return false;
+}
+
+static void test_a_scope_whose_end_wanted_memory_ends_when_one_begins(void **state) {
+    enum { LARGE = 8000 };
+    static void *large[LARGE];
+    bool (*allow)(enum os_acquisition) = os.allow;
+    ebb_site *brief = SITE(.name = "brief");
+    ebb_step step = begin(brief);
+    for (unsigned i = 0; i < LARGE; i++)
+        large[i] = make(10000, i);
+    os.allow = allow_nothing;
+    finish(step);
+    os.allow = allow;
+    expect_open(brief);
+    step = begin(*state);
+    expect_over(brief);
+    finish(step);
+    for (unsigned i = 0; i < LARGE; i++)
+        end(large[i], 10000, i);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SERVED(test_a_scope_that_another_thread_closed_ends_when_one_ends),
+        SERVED(test_it_ends_though_it_is_the_inner_one),
+        SERVED(test_a_scope_whose_end_wanted_memory_ends_when_one_begins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
