@@ -400,6 +400,8 @@ struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_p
     for (const struct ebb_piece *at = run->after; at && free.behind < most; at = at->after) {
         if (at != other && !is_state(at, PIECE_HOT) && !is_state(at, PIECE_COLD))
             break;
+        if (at->state != PIECE_COLD && free.hot_behind == free.behind)
+            free.hot_behind += at->bytes;
         free.behind += at->bytes;
     }
     return free;

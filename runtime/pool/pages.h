@@ -78,10 +78,11 @@ size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pag
 /* True if the pages behind a run are such that it could grow by so much, hot ones or cold. */
 bool pages_may_extend(const struct ebb_piece *run, size_t bytes);
 
-/* Bytes that are free around a run, or would be without the run `other`: right in front of it, and
- * behind, where no more is looked at once there are `most`. */
+/* Bytes that are free around a run, or would be without the run `other`: hot ones right in front of
+ * it, and behind, where no more is looked at once there are `most`; and how many of those come
+ * before any cold one. */
 struct pages_around {
-    size_t before, behind;
+    size_t before, behind, hot_behind;
 };
 struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_piece *other,
                                  size_t most);

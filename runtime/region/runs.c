@@ -355,8 +355,13 @@ static size_t reserved_beside_arena(const struct region *region) {
     return region->reserved.current - (track && track->arena ? track->span : 0);
 }
 
+/* By one that has so much. */
+static size_t most_claimed_by(size_t reserved) {
+    return size_align(size_larger(reserved / 2, CLAIM_LEAST), EBB_PAGE);
+}
+
 static size_t most_claimed(const struct region *region) {
-    return size_align(size_larger(reserved_beside_arena(region) / 2, CLAIM_LEAST), EBB_PAGE);
+    return most_claimed_by(reserved_beside_arena(region));
 }
 
 /* Claims and joins around one run: the run that two have become, or NULL if none have. */
@@ -417,10 +422,15 @@ static bool gets_room(const struct region *region, const struct ebb_piece *run, 
     return bytes <= start_end - start || bytes <= room_end(region, run) - behind;
 }
 
+/* Room for a block of `align`, wherever it would begin. */
+static size_t room_for(size_t bytes, size_t align) {
+    return bytes + size_larger(align, EBB_UNIT) - EBB_UNIT;
+}
+
 /* The run around which there is room, wherever a block of `align` would begin; or NULL. */
 static struct ebb_piece *find_claim(const struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *run = region->runs;
-    size_t room = bytes + size_larger(align, EBB_UNIT) - EBB_UNIT;
+    size_t room = room_for(bytes, align);
     for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++, run = run->next)
         if (!run->flag && !run->pins && gets_room(region, run, room))
             return run;
@@ -437,14 +447,19 @@ static bool pages_for(size_t bytes, size_t align, size_t *pages) {
     return size_add(bytes, slack, &total) && size_round_up(total, EBB_PAGE, pages);
 }
 
+/* Where slabs have memory as a whole, what is free in them is for all. */
+static bool claims_nothing(const struct region *region) {
+    return region->measuring || region->keeper || region->pool->pages.kind->whole;
+}
+
 bool runs_claim(struct region *region, size_t bytes, size_t align) {
     struct ebb_pool *pool = region->pool;
     uint64_t reserved = region->reserved.current;
     uintptr_t end = main_end(region);
     size_t count = region->run_count, least;
-    if (!region->runs || region->measuring || region->keeper || pool->pages.kind->whole ||
-        !pages_for(bytes, align, &least) || least > RANGE_MOST)
-        return false; /* where slabs have memory as a whole, what is free in them is for all */
+    if (!region->runs || claims_nothing(region) || !pages_for(bytes, align, &least) ||
+        least > RANGE_MOST)
+        return false;
     pthread_mutex_lock(&pool->lock);
     if (pool->pages.hot_bytes && least <= pool_most_cold(pool))
         claim_locked(region); /* if that is not enough, there are others */
@@ -502,6 +517,16 @@ int runs_grow(struct region *region, size_t bytes, size_t align) {
     return take_pages(region, &wish);
 }
 
+/* What the main run, wholly free, would have once it has claimed without the run `other`. */
+static size_t claimed_room(const struct region *region, const struct ebb_piece *other,
+                           const struct pages_around *free) {
+    if (claims_nothing(region))
+        return 0;
+    size_t most = most_claimed_by(region->reserved.current - other->bytes);
+    return size_smaller(free->before, most) + region->top->bytes +
+           size_smaller(free->hot_behind, most);
+}
+
 bool runs_could_grow(const struct region *region, const struct ebb_piece *other, size_t bytes,
                      size_t align) {
     const struct ebb_piece *top = region->top, *run = region->main_run;
@@ -510,8 +535,9 @@ bool runs_could_grow(const struct region *region, const struct ebb_piece *other,
     pthread_mutex_lock(&region->pool->lock);
     struct pages_around free = pages_around(run, other, bytes);
     pthread_mutex_unlock(&region->pool->lock);
-    uintptr_t from = top->addr - (run->run.first == top ? free.before : 0);
-    return size_align(from, align) + bytes <= piece_end(top) + free.behind;
+    if (size_align(top->addr, align) + bytes <= piece_end(top) + free.behind)
+        return true;
+    return run->run.first == top && room_for(bytes, align) <= claimed_room(region, other, &free);
 }
 
 int runs_reserve(struct region *region, size_t bytes) {

@@ -494,6 +494,47 @@ static void an_empty_arena_is_in_the_way_of_its_neighbours_alone(void **state) {
     }
 }
 
+/* An arena in front of the step's own run of 16 KiB, behind which another region has the pages, or
+ * those behind a gap that has no memory. KiB. */
+struct vain {
+    size_t first, second, limit;
+    size_t gap, tried;
+    bool bears; /* the step has had a child, so it claims nothing around its run */
+};
+
+/* The run cannot have all of the arena's pages, however many there are for a block. */
+static void try_in_vain(const struct vain *vain) {
+    ebb_pool *pool = POOL(0);
+    ebb_site *site = pair_site(pool, vain->first * KIB, vain->second * KIB, vain->limit * KIB);
+    struct ebb_site_stats learnt = site_stats(site);
+    leave_hot(pool, (vain->first + vain->second + 16 + vain->gap + 4) * KIB);
+    ebb_step step = ebb_step_begin(site, 0);
+    char *own = block_of(step.region, vain->first * KIB * 3 / 2, 64); /* its slot is too small */
+    ebb_region gap = OPEN(.pool = pool, .hint_bytes = vain->gap * KIB);
+    ebb_region other = OPEN(.pool = pool, .hint_bytes = 4 * KIB);
+    char *end = block_of(other, 2 * KIB, 64);
+    assert_int_equal(end - own, (16 + vain->gap) * KIB);
+    assert_int_equal(ebb_region_close(gap), 0);
+    (void)ebb_pool_trim(pool, 0);
+    assert_int_equal(ebb_region_release(step.region, own), 0);
+    if (vain->bears)
+        assert_int_equal(ebb_region_close(OPEN(.parent = step.region)), 0);
+    refused_bytes(step.region, vain->tried * KIB);
+    block_of(step.region, vain->second * KIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).takeovers, 0);
+    assert_int_equal(site_stats(site).hits - learnt.hits, 1);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
+static void an_empty_arena_stays_that_the_run_behind_it_would_not_claim(void **state) {
+    try_in_vain(&(struct vain){8, 232, 264, .tried = 248});
+    try_in_vain(&(struct vain){2, 58, 84, .tried = 72, .bears = true});
+    try_in_vain(&(struct vain){2, 58, 88, .gap = 8, .tried = 82});
+}
+
 /* A plan of 125 KiB needs pages for 128. */
 static void part_of_a_page_is_no_room(void **state) {
     enum { ALL = 100 };
@@ -538,6 +579,7 @@ int main(void) {
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(an_empty_arena_is_in_the_way_of_its_neighbours_alone),
+        cmocka_unit_test(an_empty_arena_stays_that_the_run_behind_it_would_not_claim),
         cmocka_unit_test(part_of_a_page_is_no_room),
         cmocka_unit_test(none_is_made_of_one_of_two_sizes_where_the_limit_forbids_both),
     };
