@@ -11,13 +11,15 @@
  * tells nobody.
  */
 #include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <ebb/step.h>
 
 #include "recorder.h"
 
-enum { SITES_MAX = 1024, OPEN_MAX = 16 /* as many nest in a trace */ };
+enum { SITES_MAX = 1024, LOOKS_MOST = 16, OPEN_MAX = 16 /* as many nest in a trace */ };
 
 /* What is known of a site that there is. `of`: its address; this one's, of one that was made here
  * or is not known yet; NULL: the place is free. */
@@ -73,22 +75,35 @@ static void find(void *function, const void *caller, const char *name) {
     memcpy(function, &found, sizeof found);
 }
 
-/* That of the first `caller` who asked. NULL: there is none, and later there will be none either,
- * or sites would be mixed up. */
+static void look(struct libebb *functions, const void *caller) {
+    find(&functions->site_create, caller, "ebb_site_create");
+    find(&functions->site_destroy, caller, "ebb_site_destroy");
+    find(&functions->begin, caller, "ebb_step_begin");
+    find(&functions->begin_under, caller, "ebb_step_begin_under");
+    find(&functions->end_keeping, caller, "ebb_step_end_keeping");
+    find(&functions->is_open, caller, "ebb_region_is_open");
+    find(&functions->end, caller, "ebb_step_end");
+}
+
+/* That of the first `caller` whose look came to an end; of threads that look at a time each has a
+ * table of its own. NULL: there is none, and later there will be none either, or sites would be
+ * mixed up. */
 static const struct libebb *libebb(const void *caller) {
-    static struct libebb functions;
-    static _Atomic bool looked;
-    if (!looked) {
-        find(&functions.site_create, caller, "ebb_site_create");
-        find(&functions.site_destroy, caller, "ebb_site_destroy");
-        find(&functions.begin, caller, "ebb_step_begin");
-        find(&functions.begin_under, caller, "ebb_step_begin_under");
-        find(&functions.end_keeping, caller, "ebb_step_end_keeping");
-        find(&functions.is_open, caller, "ebb_region_is_open");
-        find(&functions.end, caller, "ebb_step_end");
-        looked = true;
+    static struct libebb tables[LOOKS_MOST];
+    static _Atomic uint32_t looks;
+    static _Atomic(struct libebb *) known;
+    struct libebb *functions = known;
+    uint32_t mine = functions ? 0 : atomic_fetch_add(&looks, 1);
+    if (!functions && mine < LOOKS_MOST) {
+        look(&tables[mine], caller);
+        if (atomic_compare_exchange_strong(&known, &functions, &tables[mine]))
+            functions = &tables[mine];
     }
-    return functions.end ? &functions : NULL;
+    while (!functions) { /* so many look at this moment */
+        sched_yield();
+        functions = known;
+    }
+    return functions->end ? functions : NULL;
 }
 
 /* ---- sites */
