@@ -409,6 +409,14 @@ static int promote(PyObject *object, PyObject *tensors, PyObject *to) {
     return result;
 }
 
+/* Also where the program has switched that off. */
+static void collect_cycles(void) {
+    int enabled = PyGC_Enable();
+    PyGC_Collect();
+    if (!enabled)
+        PyGC_Disable();
+}
+
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
     PyObject *list, *to = Py_None;
@@ -420,7 +428,7 @@ static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject 
     int result = promote(object, tensors, to);
     if (result == EBB_E_BUSY) { /* what else sees imported elements may be in a cycle only */
         PyErr_Clear();
-        PyGC_Collect();
+        collect_cycles();
         result = promote(object, tensors, to);
     }
     PyObject *promoted = Py_NewRef(PyIter_Check(list) ? tensors : list);

@@ -477,7 +477,10 @@ class Shares(Refused):
             self.assertIs(tensor.region, step)
             others.append(others)  # a cycle
             del others
+            gc.disable()  # for the program's own reasons
             step.promote(tensor)
+            self.assertFalse(gc.isenabled())
+            gc.enable()
             tensor.numpy()[0] = 7
             self.assertEqual(source[0], 7)
 
@@ -629,12 +632,15 @@ class Shares(Refused):
         class Array(numpy.ndarray):
             pass
 
-        for make in (lambda: Bytes(5000), lambda: numpy.zeros(5000).view(Array)):
-            source = make()
+        for make in (Bytes, Array, lambda count: numpy.zeros(count).view(Array),
+                     *([torch.zeros] if torch else [])):
+            source = make(5000)
             source.tensor = ebb.from_dlpack(source, copy=False)
-            gone = weakref.ref(source)
-            source.tensor.region.close()
+            region, gone = source.tensor.region, weakref.ref(source)
             del source
+            gc.collect()
+            self.assertEqual(gone() is not None, make in (Bytes, Array))
+            region.close()
             gc.collect()
             self.assertTrue(gone() is None)
 
