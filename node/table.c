@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { TRIES_IN_VAIN = 8 };
+
 /* ---- sites ---- */
 
 struct site *site_create(const char *name) {
@@ -24,13 +26,15 @@ struct site *site_create(const char *name) {
     return site;
 }
 
-/* A scope whose survivors had no memory ends later, and keeps its site until then. */
-static void destroy_staying(struct table *table) {
+/* A scope whose survivors had no memory ends later, and keeps its site until then. No more than so
+ * many are tried in vain: each try looks at all such scopes of the thread. */
+static void destroy_staying(struct table *table, uint32_t in_vain) {
     struct site **link = &table->staying;
-    while (*link) {
+    while (*link && in_vain > 0) {
         struct site *site = *link;
         if (ebb_site_destroy(site->site) != 0) {
             link = &site->next;
+            in_vain--;
             continue;
         }
         *link = site->next;
@@ -43,7 +47,7 @@ void table_release(struct table *table, struct site *site) {
         return;
     site->next = table->staying;
     table->staying = site;
-    destroy_staying(table);
+    destroy_staying(table, TRIES_IN_VAIN);
 }
 
 /* ---- places ---- */
@@ -239,7 +243,7 @@ void table_go_back(struct table *table, const struct table_moment *then) {
 /* ---- steps ---- */
 
 int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
-    destroy_staying(table);
+    destroy_staying(table, TRIES_IN_VAIN);
     ebb_step step = ebb_step_begin(site->site, tag);
     if (!ebb_region_is_open(step.region))
         return 0;
@@ -282,7 +286,7 @@ void table_clear(struct table *table) {
     for (uint32_t i = 0; i < table->count; i++)
         if (is_taken(&table->place[i]))
             empty(table, &table->place[i]);
-    destroy_staying(table);
+    destroy_staying(table, UINT32_MAX);
     free(table->place);
     *table = (struct table){.innermost = TABLE_NOBODY};
 }
