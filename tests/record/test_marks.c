@@ -397,17 +397,27 @@ static void steps_have_the_names_of_their_sites_however_many(void **state)
     }
 }
 
-// In a library that was loaded for itself, as a Python wheel is.
+// In a library that was loaded for itself, as a Python wheel is. One with a jemalloc inside, which
+// has some places in what threads have from the beginning, cannot be.
 static void steps_of_a_libebb_inside_a_library_are_seen(void **state)
 {
+    enum { CANNOT_BE = 77 };
     struct ebb_trace *trace;
     char command[2048];
+    int code;
 
     (void)state;
     snprintf(command, sizeof command,
              "record -q -o %s -- /usr/bin/python3 -c 'import ctypes, sys\n"
-             "sys.exit(ctypes.CDLL(\"%s\").steps())'", path, getenv("EBB_INSIDE"));
-    assert_int_equal(ebb(command), 0);
+             "try:\n"
+             "    library = ctypes.CDLL(\"%s\")\n"
+             "except OSError as error:\n"
+             "    sys.exit(%d if \"static TLS\" in str(error) else str(error))\n"
+             "sys.exit(library.steps())'", path, getenv("EBB_INSIDE"), CANNOT_BE);
+    code = ebb(command);
+    if (code == CANNOT_BE)
+        skip();
+    assert_int_equal(code, 0);
     trace = read_it();
     assert_int_equal(count(trace, TRACE_BEGIN, 7), CLIENT_STEPPED);
     trace_free(trace);
