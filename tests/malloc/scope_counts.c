@@ -5,7 +5,6 @@
  */
 #include "malloc/scoped.h"
 
-#include "base/os.h"
 #include "malloc/scope.h"
 
 #include <signal.h>
@@ -234,23 +233,18 @@ static void test_a_cleanup_leaves_and_enters_a_scope(void **state) {
     finish(turn.step);
 }
 
-static bool allow_nothing(enum os_acquisition what) {
-    (void)what;
-    return false;
-}
-
 /* No other scope of the thread need end before. */
 static void test_a_stuck_scope_ends_with_its_site(void **state) {
     enum { LARGE = 8000 };
     static void *large[LARGE];
     bool (*allow)(enum os_acquisition) = os.allow;
-    ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
+    ebb_site *brief = SITE(.name = "brief");
     ebb_step step = begin(brief);
     for (unsigned i = 0; i < LARGE; i++)
         large[i] = make(10000, i);
-    os.allow = allow_nothing;
-    finish(step);
+    finish_without_memory(step);
     assert_non_null(here.heap->stuck);
+    os.allow = allow_nothing;
     assert_refused(ebb_site_destroy(brief), EBB_E_BUSY);
     os.allow = allow;
     assert_int_equal(ebb_site_destroy(brief), 0);
@@ -263,7 +257,6 @@ static void test_a_stuck_scope_ends_with_its_site(void **state) {
 static void test_a_stuck_scope_has_no_trays(void **state) {
     enum { SMALL = 100, LARGE = 1000 };
     static void *small[SMALL], *large[LARGE];
-    bool (*allow)(enum os_acquisition) = os.allow;
     const struct served *served = served_of(*state);
     const struct holding *holding = served->holding;
     ebb_step step = begin(*state);
@@ -276,9 +269,7 @@ static void test_a_stuck_scope_has_no_trays(void **state) {
     uint64_t pages = ((const struct region *)here.scope->step.region.lane)->reserved.current;
     assert_int_equal(here.scope->trays, 2);
     assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), pages + 2 * TRAY_BYTES);
-    os.allow = allow_nothing;
-    finish(step);
-    os.allow = allow;
+    finish_without_memory(step);
     assert_non_null(here.heap->stuck);
     assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), pages);
     assert_int_equal(holding->pinned_bytes, TRAY_BYTES);

@@ -3,9 +3,7 @@
  * scope_late.c - scopes that outlive their steps, and hold their sites: their thread ends them when
  * it next begins or ends another one.
  */
-#include "scoped.h"
-
-#include "base/os.h"
+#include "malloc/scoped.h"
 
 #include <pthread.h>
 
@@ -67,22 +65,14 @@ static void test_it_ends_though_it_is_the_inner_one(void **state) {
     end(block, 100, 1);
 }
 
-static bool allow_nothing(enum os_acquisition what) {
-    (void)what;
-    return false;
-}
-
 static void test_a_scope_whose_end_wanted_memory_ends_when_one_begins(void **state) {
     enum { LARGE = 8000 };
     static void *large[LARGE];
-    bool (*allow)(enum os_acquisition) = os.allow;
     ebb_site *brief = SITE(.name = "brief");
     ebb_step step = begin(brief);
     for (unsigned i = 0; i < LARGE; i++)
         large[i] = make(10000, i);
-    os.allow = allow_nothing;
-    finish(step);
-    os.allow = allow;
+    finish_without_memory(step);
     expect_open(brief);
     step = begin(*state);
     expect_over(brief);

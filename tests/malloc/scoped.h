@@ -5,6 +5,7 @@
 
 #include "kit/test.h"
 
+#include "base/os.h"
 #include "malloc/front.h"
 #include "malloc/heap.h"
 #include "malloc/served.h"
@@ -36,6 +37,19 @@ static inline ebb_step begin(ebb_site *site) {
 
 static inline void finish(ebb_step step) {
     assert_int_equal(ebb_step_end(step), 0);
+}
+
+static inline bool allow_nothing(enum os_acquisition what) {
+    (void)what;
+    return false;
+}
+
+/* What survives a scope cannot be kept: it waits for its end, stuck. */
+static inline void finish_without_memory(ebb_step step) {
+    bool (*allow)(enum os_acquisition) = os.allow;
+    os.allow = allow_nothing;
+    finish(step);
+    os.allow = allow;
 }
 
 /* What earlier tests have kept is no leak of this one. */

@@ -116,6 +116,7 @@ static void a_second_try_takes_no_second_slot(void **state) {
 enum { LAYERS = 40, LATE = 12 };
 
 struct training {
+    ebb_pool *pool;
     ebb_region run;
     ebb_site *site;
     void *gradient[GRADIENTS];
@@ -149,14 +150,26 @@ static void train(struct training *training, size_t try, size_t late_try) {
         training->gradient[k] = survivors[k].block;
 }
 
+/* One that has been learnt. */
+static struct training begin_training(void) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
+    struct training training = {.pool = pool, .run = OPEN(.pool = pool),
+                                .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
+    for (unsigned i = 0; i < LEARNING; i++)
+        train(&training, 0, 0);
+    return training;
+}
+
+static void end_training(struct training *training) {
+    assert_int_equal(ebb_site_destroy(training->site), 0);
+    assert_int_equal(ebb_region_close(training->run), 0);
+    pool_end(training->pool);
+}
+
 /* In front of a slot whose block lies in the parent for a while. */
 static void a_try_turns_no_guest_away(void **state) {
     for (size_t try = 11; try < 30; try += 6) {
-        ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
-        struct training training = {.run = OPEN(.pool = pool),
-                                    .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
-        for (unsigned i = 0; i < LEARNING; i++)
-            train(&training, 0, 0);
+        struct training training = begin_training();
         struct ebb_site_stats learnt = site_stats(training.site);
         assert_true(learnt.guests > 0);
         for (unsigned i = 0; i < STEPS; i++)
@@ -165,20 +178,14 @@ static void a_try_turns_no_guest_away(void **state) {
         assert_int_equal(stats.plans, learnt.plans);
         assert_int_equal(stats.plan_height, learnt.plan_height);
         assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
-        assert_int_equal(ebb_site_destroy(training.site), 0);
-        assert_int_equal(ebb_region_close(training.run), 0);
-        pool_end(pool);
+        end_training(&training);
     }
 }
 
 /* In front of a survivor's slot: there are as many bytes, but in several parts. */
 static void a_try_before_a_survivor_harms_no_plan(void **state) {
     for (size_t try = 12; try < 32; try += 5) {
-        ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
-        struct training training = {.run = OPEN(.pool = pool),
-                                    .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
-        for (unsigned i = 0; i < LEARNING; i++)
-            train(&training, 0, 0);
+        struct training training = begin_training();
         struct ebb_site_stats learnt = site_stats(training.site);
         for (unsigned i = 0; i < STEPS; i++)
             train(&training, 0, try);
@@ -187,9 +194,7 @@ static void a_try_before_a_survivor_harms_no_plan(void **state) {
         assert_int_equal(stats.missed, learnt.missed);
         assert_int_equal(stats.takeovers, 0);
         assert_int_equal(stats.plans, learnt.plans);
-        assert_int_equal(ebb_site_destroy(training.site), 0);
-        assert_int_equal(ebb_region_close(training.run), 0);
-        pool_end(pool);
+        end_training(&training);
     }
 }
 
