@@ -13,6 +13,12 @@
 
 const char *je_malloc_conf = "oversize_threshold:0";
 
+void general_begin(void) {
+    size_t most = SIZE_MAX;
+    if (general_read("opt.oversize_threshold") == 0)
+        (void)je_mallctl("arena.0.oversize_threshold", NULL, NULL, &most, sizeof most);
+}
+
 size_t general_read(const char *name) {
     size_t number = 0, length = sizeof number;
     return je_mallctl(name, &number, &length, NULL, 0) == 0 ? number : 0;

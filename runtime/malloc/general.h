@@ -9,6 +9,10 @@
 
 #include "base/jemalloc.h"
 
+/* Once, as the library is loaded: jemalloc makes its first arena, which is the first thread's,
+ * before it has read how large blocks are kept. */
+void general_begin(void);
+
 /* Reads a number of the heap by its name, such as "stats.allocated"; 0 if there is none. */
 size_t general_read(const char *name);
 

@@ -34,6 +34,7 @@ static __attribute__((constructor(101))) void drop_handlers_of_jemalloc(void) {
 static __attribute__((constructor)) void start(void) {
     if (poison_watches_threads())
         return;
+    general_begin();
     options_read();
     waits_find();
     if (options.turns != TURNS_NONE && !turn_prepare()) {

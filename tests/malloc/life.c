@@ -538,6 +538,31 @@ static void zeroed_memory_comes_when_it_is_touched(void) {
     }
 }
 
+static long faults(void) {
+    struct rusage usage;
+    EXPECT(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+/* By the first thread too, whose arena jemalloc makes before it reads its settings. */
+static void pages_of_large_blocks_stay_for_the_next(void) {
+    enum { BYTES = 9 << 20, PAGES = BYTES / 4096, ROUNDS = 20 };
+    const char *preloaded = getenv("LD_PRELOAD");
+    long before = 0;
+    if (preloaded && strstr(preloaded, "hardened"))
+        return; /* nobody may touch these pages then */
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (i == ROUNDS / 2)
+            before = faults();
+        volatile unsigned char *block = malloc(BYTES);
+        EXPECT(block);
+        for (size_t page = 0; page < PAGES; page++)
+            block[page * (BYTES / PAGES)] = 1;
+        free((void *)block);
+    }
+    EXPECT(faults() - before < PAGES);
+}
+
 static void it_is_what_was_preloaded(void) {
     EXPECT(ebb_scope_is_served() == (getenv("LD_PRELOAD") != NULL));
 }
@@ -547,6 +572,7 @@ int main(int argc, char **argv) {
         return tell();
     static const struct act acts[] = {
         ACT(it_is_what_was_preloaded),
+        ACT(pages_of_large_blocks_stay_for_the_next),
         ACT(a_thousand_short_threads),
         ACT(destructors_of_threads_allocate),
         ACT(threads_die_inside_of_scopes),
