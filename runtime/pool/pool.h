@@ -143,6 +143,11 @@ size_t pool_room(struct ebb_pool *pool);
 /* False: there is no place for as many, whatever is given back. `free`: of what regions own. */
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free);
 
+/* ---- shared_heap.c ---- */
+
+/* poison_released() for pages of the pool. By who has the region there. */
+void pool_poison(const struct ebb_pool *pool, uintptr_t addr, size_t bytes);
+
 /* ---- keep.c ---- */
 
 /* A run that its last user may have again. */

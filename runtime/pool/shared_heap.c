@@ -391,6 +391,14 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
     return sent;
 }
 
+/* What a child lets go of in its parent's slot is the parent's still, or another block by now. */
+void pool_poison(const struct ebb_pool *pool, uintptr_t addr, size_t bytes) {
+    if (pool_is_lost(pool))
+        poison_unused(addr, bytes);
+    else
+        poison_released(addr, bytes);
+}
+
 /* ---- trimming and walking ---- */
 
 void shared_drop_uncounted(const struct shared_slot *slot) {

@@ -326,8 +326,7 @@ void large_release(struct region *region, struct ebb_piece *block) {
     region->large_used -= block->bytes;
     count_block_gone(region, block->block.requested, block->bytes);
     count_uncharge(region, block->bytes);
-    if (!region->hollow)
-        poison_released(block->addr, block->bytes);
+    region_poison(region, block->addr, block->bytes);
     if (block->block.spare) {
         promote_return(region, block);
         return;

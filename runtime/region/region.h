@@ -332,6 +332,12 @@ void cleanup_delist(struct ebb_cleanup *node);
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
+/* The bytes of a block that was released: late reads are seen in checked builds. */
+static inline void region_poison(const struct region *region, uintptr_t addr, size_t bytes) {
+    if (EBB_POISON && !region->hollow)
+        pool_poison(region->pool, addr, bytes);
+}
+
 /* ---- large.c ---- */
 
 /* A block, or NULL with an error; `alone`: then as block_refused() goes on. */

@@ -109,8 +109,7 @@ void track_release(struct track *track, struct track_slot *slot) {
     if (track_may_peak(track))
         track_note_peaks(track);
     track_leave(track, slot);
-    if (!track->region->hollow)
-        poison_released(addr, slot->room);
+    region_poison(track->region, addr, slot->room);
     if (track->taken_over)
         track_leave_stretch(track, addr);
     track->due.strayed |= slot != &track->slots[track->plan->order[track->passed]];

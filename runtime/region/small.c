@@ -332,8 +332,7 @@ static __attribute__((noinline)) int release_closely(struct region *region,
     small_fold(region);
     expect_room(region, addr, bytes);
     count_uncharge(region, step);
-    if (EBB_POISON && !region->hollow)
-        poison_released(addr, step);
+    region_poison(region, addr, step);
     return small_leave(region, window, addr, entry, bytes, step);
 }
 
@@ -552,8 +551,7 @@ static void end_block(void *context, uintptr_t addr, size_t bytes, bool block) {
     count_block_gone(ending->region, bytes, step);
     count_uncharge(ending->region, step);
     ending->window->window.live -= SMALL_LIVE(1, step);
-    if (!ending->region->hollow)
-        poison_released(addr, step);
+    region_poison(ending->region, addr, step);
 }
 
 static void end_blocks(struct region *region, struct ebb_piece *window, uintptr_t from) {

@@ -3,6 +3,7 @@
  * forks.c for what they do as others do. */
 #include "base/os.h"
 #include "handoff/duo.h"
+#include "kit/dlpack.h"
 #include "pool/shared.h"
 
 #include <fcntl.h>
@@ -177,6 +178,63 @@ static void a_child_is_not_told_to_trim_what_it_has(void **state) {
     }
 }
 
+/* ---- what a child lets go of ---- */
+
+enum { KINDS = 2 }; /* large and small blocks */
+
+struct let_go {
+    ebb_region region;
+    DLManagedTensor *exported;
+    int tell[2];
+};
+
+/* Gives back what was exported, and finds what another thread has released. */
+static int let_go(ebb_pool *pool, int out, const void *context) {
+    const struct let_go *had = context;
+    char word;
+    close(had->tell[1]);
+    EXPECT(read_all(had->tell[0], &word, 1));
+    give_back(had->exported);
+    EXPECT(stats_of(had->region).blocks.current == 1);
+    EXPECT(ebb_region_close(had->region) == 0);
+    return 0;
+}
+
+/* Also in checked builds, which write over what is released. */
+static void what_a_child_lets_go_of_is_its_parents(void **state) {
+    static const size_t bytes[KINDS] = {100000, 300};
+    for (int raw = 0; raw < 2; raw++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        struct let_go had = {.region = OPEN(.pool = pool)};
+        void *released[KINDS], *placed[KINDS];
+        block_of(had.region, 300, 16); /* stays, so that its neighbours are had again */
+        struct ebb_tensor *tensor = tensor_of_bytes(had.region, 70000);
+        had.exported = share(tensor);
+        assert_int_equal(ebb_object_end(tensor), 0);
+        for (unsigned i = 0; i < KINDS; i++) {
+            released[i] = block_of(had.region, bytes[i], 16);
+            assert_int_equal(ebb_region_release_remote(had.region, released[i]), 0);
+        }
+        assert_int_equal(pipe(had.tell), 0);
+        struct duo duo = raw ? duo_fork_raw(pool, let_go, &had) : duo_fork(pool, let_go, &had);
+        assert_int_equal(stats_of(had.region).blocks.current, 2); /* under the export, too */
+        for (unsigned i = 0; i < KINDS; i++) {
+            placed[i] = block_of(had.region, bytes[i], 16);
+            assert_ptr_equal(placed[i], released[i]); /* or the test would show nothing */
+        }
+        assert_true(write_all(had.tell[1], "w", 1));
+        assert_int_equal(duo_end(&duo), 0);
+        assert_true(export_holds(had.exported));
+        for (unsigned i = 0; i < KINDS; i++)
+            assert_true(pattern_holds(placed[i], bytes[i], (unsigned)bytes[i]));
+        give_back(had.exported);
+        assert_int_equal(ebb_region_close(had.region), 0);
+        pool_end(pool);
+        close(had.tell[0]);
+        close(had.tell[1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_are_counted_where_no_page_is_wiped),
@@ -184,6 +242,7 @@ int main(void) {
         cmocka_unit_test(a_child_that_no_handler_ran_in_has_slots_of_its_own),
         cmocka_unit_test(a_child_leaves_descriptors_that_it_shares),
         cmocka_unit_test(a_child_is_not_told_to_trim_what_it_has),
+        cmocka_unit_test(what_a_child_lets_go_of_is_its_parents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
