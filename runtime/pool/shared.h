@@ -361,6 +361,9 @@ int shared_pin(struct shared_slot *slot, size_t bytes);
 /* Ends that; false: the driver refused, error set. Lock held. */
 bool shared_unpin(struct shared_slot *slot);
 
+/* The same for what others have trimmed; once the time has come (0: never), for one at most. */
+void shared_unpin_outdated(struct shared *shared, uint64_t deadline_ns);
+
 /* The pool is about to end: devices get back what they gave for it. The same; takes the lock. */
 bool shared_part(struct shared *shared);
 

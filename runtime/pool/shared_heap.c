@@ -472,6 +472,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     shared_lock(shared);
     if (shared_identify(shared) == 0 && shared_check_file(shared) == 0) {
         (void)shared_settle_locked(shared);
+        shared_unpin_outdated(shared, deadline_ns);
         cached = count_cached(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }

@@ -8,8 +8,9 @@
  * A consumer pins a slot when it first opens a parcel of it, with all pages that the file has there
  * by then: so a loop that goes round pins nothing. If that is refused, what was sent must do: there
  * may be many more. A slot that has got more pages since is pinned anew. So is one that was
- * trimmed: its old pages are not the file's any more, and a device would go on reading those. Who
- * only sends pins nothing, and needs no driver.
+ * trimmed: its old pages are not the file's any more, and a device would go on reading those. If
+ * another process did that, a trim here lets go of them, too. Who only sends pins nothing, and
+ * needs no driver.
  *
  * A slot that is mapped once more, for a region, stays pinned where it was until the next parcel of
  * it is opened: what writes needs nothing of the driver, which may refuse.
@@ -40,6 +41,21 @@ static bool unpin_all(struct shared *shared) {
         shared->pinning_is_settled = false;
     }
     return all;
+}
+
+/* Others have trimmed it: a device has the old pages, which nobody reads there any more. */
+static bool is_outdated(const struct shared_slot *slot) {
+    uint32_t trims = atomic_load_explicit(&shared_record(slot)->trims, memory_order_relaxed);
+    return slot->pinned && slot->pinned_trims != trims && shared_may_claim(slot);
+}
+
+void shared_unpin_outdated(struct shared *shared, uint64_t deadline_ns) {
+    bool over = false;
+    for (uint32_t i = 0; i < shared->slot_count && !over; i++) {
+        struct shared_slot *slot = &shared->slots[i];
+        if (is_outdated(slot) && shared_unpin(slot)) /* what is refused stays for the next time */
+            over = deadline_ns && os.now_ns() >= deadline_ns;
+    }
 }
 
 bool shared_part(struct shared *shared) {

@@ -115,6 +115,28 @@ static void a_slot_that_was_trimmed_is_pinned_anew(void **state) {
     assert_driver_is_empty();
 }
 
+/* Nothing is cached by then. What is read stays as it is. */
+static void what_others_have_trimmed_is_pinned_until_a_trim_here(void **state) {
+    ebb_pool *pool = inherited = shared_pool(3);
+    ebb_lease *leases[3];
+    for (int i = 0; i < 3; i++)
+        leases[i] = opened(pool, 2 * MIB, i);
+    for (int i = 0; i < 2; i++)
+        ebb_lease_drop(leases[i]);
+    assert_int_equal(in_a_child(trim_in_the_child), 0);
+    assert_true(pinned_bytes(pool) >= 6 * MIB);
+    driver_fail(1, false);
+    assert_int_equal(ebb_pool_trim(pool, 0), 0);
+    assert_int_equal(driver_relent(), 1);
+    assert_int_equal(driver_state().registered, 2); /* the one that it refused */
+    assert_int_equal(ebb_pool_trim_within(pool, 0, 1, NULL), 0);
+    assert_int_equal(driver_state().registered, 1); /* what is read */
+    assert_in_range(pinned_bytes(pool), 2 * MIB, 4 * MIB);
+    ebb_lease_drop(leases[2]);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
 static int channel[2];
 
 static int send_one(void) {
@@ -507,6 +529,7 @@ int main(void) {
         cmocka_unit_test(the_consumer_pins_each_slot_once),
         cmocka_unit_test(a_slot_that_grew_is_pinned_anew),
         cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),
+        cmocka_unit_test(what_others_have_trimmed_is_pinned_until_a_trim_here),
         cmocka_unit_test(who_read_a_slot_may_write_it_whatever_the_driver_says),
         cmocka_unit_test(a_slot_that_a_device_reads_is_not_used_again),
         cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
