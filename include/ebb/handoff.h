@@ -61,7 +61,8 @@ struct DLManagedTensorVersioned;
 /*
  * A root region becomes another thread's: the result is its handle from now on, `region` is stale,
  * and so are copies of it. Children come along under their handles. A child is cut off from its
- * parent first, and budgets of the ancestors count it no longer. The caller passes the handle on by
+ * parent first, and budgets of the ancestors count it no longer; its objects are outside of scopes
+ * from then on, and counted anew (ebb_region_read_objects()). The caller passes the handle on by
  * any means that orders memory (a queue with a lock). Nothing is copied; time is linear in the
  * regions that go and in their cleanups (an import, a loan and a view of another region's storage
  * have one each). On failure the handle is not open, and `region` as it was:

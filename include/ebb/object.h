@@ -166,7 +166,8 @@ struct ebb_object_counts {
 #define EBB_OBJECT_ALL UINT32_MAX
 
 /*
- * Counters of one region: of what it created, ended, gave away and received.
+ * Counters of one region: of what it created, ended, gave away and received. Those of a child begin
+ * anew when it is handed over: it received what it has then.
  *     live = created - ended - given away + received
  * Errors: EBB_E_STALE, EBB_E_ARGUMENT (no such kind).
  */

@@ -3,8 +3,9 @@
  * kinds.h - objects counted by kind, in the region that owns them.
  *
  * A region's counters are made when it first has to do with a kind, so that opening one costs
- * nothing. When it ends they go to the pool's sums: created and ended apart for roots, which is
- * what other systems call outside of a scope. Law:
+ * nothing. When it ends, or becomes a root, they go to the pool's sums: created and ended apart for
+ * roots, which is what other systems call outside of a scope. What lives on is given, then, by the
+ * child to the root. Law:
  *     over all regions that ever were: created = ended + live, given = received
  */
 #ifndef EBB_REGION_KINDS_H

@@ -130,19 +130,35 @@ static void orphan(struct region *region) {
     parent->child_count--;
 }
 
+/* What it counted as a child stays counted there; what is alive it got. Who reads counters on
+ * another thread has the lock. */
+static void become_root(struct region *region) {
+    struct ebb_pool *pool = region->pool;
+    unsigned depth = region->depth;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t left = region->kinds; left; left &= left - 1) {
+        uint32_t kind = (uint32_t)__builtin_ctz(left);
+        struct kind_counts *counts = &region->kind_counts[kind];
+        kinds_add(&pool->closed_kinds[kind], region, kind);
+        *counts = (struct kind_counts){.received = kind_live(counts)};
+    }
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        at->depth -= depth;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 /* Budgets of former ancestors do not count it any more. */
 void region_cut_off(struct region *region) {
     struct region *budget = region->parent->budget;
-    unsigned depth = region->depth;
     size_t used = 0;
     for (struct region *at = region; at; at = region_next_below(at, region)) {
         small_fold(at);
         used += flow_now(&at->used);
         at->budget = at->budget == budget ? NULL : at->budget;
-        at->depth -= depth;
     }
     for (; budget; budget = budget->parent ? budget->parent->budget : NULL)
         budget->charged -= used;
+    become_root(region);
     orphan(region);
     region->parent = NULL;
     region->sibling_next = region->sibling_prev = NULL;

@@ -97,6 +97,76 @@ static void counters_are_read_while_calls_fail(void **state) {
     assert_int_equal(now.live, before.live);
 }
 
+/* What was counted while it had a parent is so for ever. */
+static void a_child_that_is_handed_over_counts_anew(void **state) {
+    struct stage *stage = *state;
+    struct ebb_object_counts before = counts_now(), now, own;
+    ebb_region child = OPEN(.parent = stage->root), below = OPEN(.parent = child);
+    struct ebb_tensor *tensors[EACH];
+    floats_in(below, 10);
+    for (int i = 0; i < EACH; i++)
+        tensors[i] = floats_in(child, 10);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ebb_object_end(tensors[i]), 0);
+    child = ebb_region_hand_over(child);
+    assert_int_equal(ebb_region_read_objects(child, EBB_OBJECT_ALL, &own), 0);
+    assert_int_equal(own.live, EACH - 2);
+    assert_int_equal(own.created_outside + own.created_inside, 0);
+    assert_int_equal(own.ended_outside + own.ended_inside, 0);
+    for (int closed = 0; closed < 2; closed++) {
+        now = counts_now();
+        assert_int_equal(now.created_inside - before.created_inside, EACH + 1);
+        assert_int_equal(now.ended_inside - before.ended_inside, closed ? 3 : 2);
+        assert_int_equal(now.created_outside - before.created_outside, closed);
+        assert_int_equal(now.ended_outside - before.ended_outside, closed ? EACH - 1 : 0);
+        assert_int_equal(now.live - before.live, closed ? 0 : EACH - 1);
+        if (!closed) {
+            floats_in(child, 10);
+            assert_int_equal(ebb_object_end(tensors[2]), 0);
+            assert_int_equal(ebb_check_pool(stage->pool), 0);
+            assert_int_equal(ebb_region_close(child), 0);
+        }
+    }
+}
+
+static void *hand_over_again_and_again(void *context) {
+    ebb_pool *pool = context;
+    for (int round = 0; round < ROUNDS; round++) {
+        ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+        ebb_region below = OPEN(.parent = child);
+        floats_in(below, 10);
+        floats_in(child, 10);
+        child = ebb_region_hand_over(child);
+        if (ebb_region_close(root) != 0 || ebb_region_close(child) != 0)
+            return NULL;
+    }
+    return context;
+}
+
+static void counters_are_read_while_children_are_handed_over(void **state) {
+    struct stage *stage = *state;
+    pthread_t thread;
+    struct ebb_object_counts before = counts_now(), last = before, now;
+    void *done;
+    assert_int_equal(pthread_create(&thread, NULL, hand_over_again_and_again, stage->pool), 0);
+    do {
+        now = counts_now();
+        assert_true(now.created_inside >= last.created_inside);
+        assert_true(now.ended_inside >= last.ended_inside);
+        assert_true(now.ended_outside >= last.ended_outside);
+        assert_int_equal(now.created_outside, before.created_outside);
+        assert_true(now.live <= before.live + 2); /* never less than none */
+        last = now;
+    } while (now.ended_outside - before.ended_outside < ROUNDS);
+    assert_int_equal(pthread_join(thread, &done), 0);
+    assert_non_null(done);
+    now = counts_now();
+    assert_int_equal(now.created_inside - before.created_inside, 2 * ROUNDS);
+    assert_int_equal(now.ended_inside - before.ended_inside, ROUNDS);
+    assert_int_equal(now.ended_outside - before.ended_outside, ROUNDS);
+    assert_int_equal(now.live, before.live);
+}
+
 static void counters_outlive_pools(void **state) {
     struct ebb_object_counts before = counts_now();
     for (int i = 1; i <= 5; i++) {
@@ -116,6 +186,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(counters_are_read_while_regions_come_and_go),
         STAGED(counters_are_read_while_calls_fail),
+        STAGED(a_child_that_is_handed_over_counts_anew),
+        STAGED(counters_are_read_while_children_are_handed_over),
         cmocka_unit_test(counters_outlive_pools),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
