@@ -117,10 +117,11 @@ enum ebb_pinning {
 
 /*
  * How, and in *bytes, if not NULL, how many now. A pool of kind shared and pinned is pinned by
- * those who open parcels, slot by slot: before this process has opened one it is not at all. A
- * slot that another process has trimmed counts until a parcel of it is opened here, or a trim. What
- * was pinned before a fork is so in the parent only: in the child a pool that is registered is not
- * pinned, and of one that is locked only what it got since. EBB_E_ARGUMENT for NULL. Any thread.
+ * those who open parcels, slot by slot: before this process has tried to open one it is not at
+ * all. A slot that another process has trimmed counts until a parcel of it is opened here, or a
+ * trim. What was pinned before a fork is so in the parent only: in the child a pool that is
+ * registered is not pinned, and of one that is locked only what it got since. EBB_E_ARGUMENT for
+ * NULL. Any thread.
  */
 EBB_API int ebb_pool_pinning(ebb_pool *pool, size_t *bytes);
 

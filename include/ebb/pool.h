@@ -133,7 +133,8 @@ EBB_API unsigned ebb_forks(void);
  * Frees slots of a shared pool whose processes are gone: those they wrote to and held, and with
  * `sent_too` those they had sent and nobody opened (a parcel that comes later is EBB_E_STALE). That
  * also happens by itself when a slot is needed, to those sent once `wait_ns` has passed. Returns
- * how many; 0 with EBB_E_KIND for others.
+ * how many; 0 with EBB_E_KIND for others, and without a look with EBB_E_MEMORY (this process has no
+ * place at the pool yet, and gets none) and EBB_E_SHARED (the program closed the descriptor).
  */
 EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
 
@@ -143,7 +144,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
  * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
  * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
  * give whole slabs: those that are free all over, and no more than are above the target. Shared
- * ones give the pages of free slots, whichever process had them. 0 with EBB_E_ARGUMENT for NULL.
+ * ones give the pages of free slots, whichever process had them. 0 with EBB_E_ARGUMENT for NULL;
+ * of shared ones with EBB_E_MEMORY and EBB_E_SHARED, as ebb_pool_reclaim().
  */
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 
@@ -152,7 +154,8 @@ EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
  * give whole slabs or slots, after each); 0: no bound.
  * *remaining_bytes, if not NULL, receives the cached bytes still above the target that can be
  * given: of pools that give whole slabs, those in slabs that are not longer than what is above it;
- * of shared ones, those that this process can reach and that the system did not refuse just now.
+ * of shared ones, those that this process can reach and that the system did not refuse just now; 0
+ * of one that fails.
  */
 EBB_API size_t ebb_pool_trim_within(ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
                                     size_t *remaining_bytes);
