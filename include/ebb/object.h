@@ -110,9 +110,11 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
  * Composing again takes new members in; those whose fields were overwritten stay members that
  * nothing finds, so use ebb_object_replace() or end them. Lost like that they neither end nor go
  * with the composite; they stay EBB_E_MEMBER for all that a member cannot do, are owned and
- * counted where they were until that ends, and can be ended, or taken in again by the same
- * composite. Do end them: once that has ended, another with members of its own may come to lie
- * where it did, and pass for it. A block of bytes is of one composite only; nothing checks that.
+ * counted where they were until that ends, or is of another tree than theirs and has the composite
+ * no more: their host owns them then, and does not count them. They can be ended, or taken in again
+ * by the same composite. Do end them: once that has ended, another with members of its own may come
+ * to lie where it did, and pass for it. A block of bytes is of one composite only; nothing checks
+ * that.
  * In a region of a shared pool, pointers to members that lie in shared memory move to memory of
  * this process: the field names their new block, and the old one is released. That fails as
  * ebb_region_alloc() does, also in a region that is sealed.

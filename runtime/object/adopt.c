@@ -26,11 +26,36 @@ struct ebb_adoption {
     bool lent; /* goes back when the owner ends; else it ends too */
 };
 
+/* Who has the composite that the member is in, if it lies elsewhere. */
+static struct region *owner_of_whole(const struct ebb_object *member) {
+    const struct ebb_object *at = member, *whole;
+    while (at->whole && (whole = object_whole(at)) != NULL)
+        at = whole;
+    return !at->whole && at->adoption ? at->adoption->owner : NULL;
+}
+
 struct region *object_owner(const struct ebb_object *object) {
-    struct region *region = object->whole ? member_counted_in(object)
+    struct region *region = object->whole ? member_counted_in(object, owner_of_whole(object))
                             : object->adoption ? object->adoption->owner
                                                : NULL;
     return region ? region : object_host(object);
+}
+
+/* True if the region is of the tree of `member`, which the member's host is in. */
+static bool is_of_its_tree(const struct ebb_object *member, const struct region *region) {
+    struct region *root = region_of_owner(member->state & OBJECT_OWNER);
+    while (root->parent)
+        root = root->parent;
+    struct region *at = root;
+    while (at && at != region)
+        at = region_next_below(at, root);
+    return at != NULL;
+}
+
+struct region *member_counted_apart(const struct ebb_object *member, const struct region *owner) {
+    struct region *region = (struct region *)(void *)member->next;
+    bool is_known = region == owner || is_of_its_tree(member, region);
+    return is_known && region->block_key == (uintptr_t)member->prev ? region : NULL;
 }
 
 bool object_is_lent(const struct ebb_object *object) {
@@ -66,7 +91,7 @@ void object_pass_kinds(struct ebb_object *object, struct region *from, struct re
     struct ebb_object *first = compose_chain(object);
     for (struct ebb_object *at = first; at; at = at->forward) {
         if (at->whole)
-            member_pass(at, to);
+            member_pass(at, from, to);
         else
             kind_passed(from, to, at->type->kind);
     }

@@ -37,7 +37,8 @@ static bool is_alone(struct ebb_object *object) {
 static void check_one(struct walk *walk, struct ebb_object *object) {
     struct object_place place = {.host = NULL};
     const struct ebb_object *whole = object->whole;
-    const struct region *counted = whole ? member_counted_in(object) : object_owner(object);
+    const struct region *counted = whole ? member_counted_in(object, walk->owner)
+                                          : object_owner(object);
     bool is_counted = counted == walk->owner; /* else it was lost for a while */
     CHECK_ALWAYS(object_peek(object, &place) && (is_counted || whole));
     CHECK_ALWAYS(!whole || (!object->adoption && place.host == object_host(whole) &&

@@ -271,7 +271,7 @@ void compose_join(struct object_place whole, struct ebb_object *member) {
     if (!member)
         return;
     if (member->whole == whole.object) { /* it may have been counted elsewhere, while it was lost */
-        if (member_counted_in(member) != owner)
+        if (member_counted_in(member, owner) != owner)
             object_pass_kinds(member, whole.host, owner);
     } else {
         object_delist(whole.host, member);

@@ -281,7 +281,7 @@ static void arrive(const struct journey *journey, struct ebb_object *old,
                    struct ebb_object *fresh) {
     struct region *target = journey->gathering.target;
     if (fresh->whole) {
-        member_pass(fresh, target);
+        member_pass(fresh, journey->owner, target);
     } else {
         kind_passed(journey->owner, target, old->type->kind);
         hand_over(journey, old, fresh);

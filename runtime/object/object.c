@@ -263,7 +263,7 @@ static void finish_one(struct region *counted, struct ebb_object *object) {
  */
 static void finish(struct object_place place, struct region *owner) {
     struct region *other = owner != place.host ? owner : NULL;
-    struct region *counted = place.object->whole ? member_counted_in(place.object) : owner;
+    struct region *counted = place.object->whole ? member_counted_in(place.object, owner) : owner;
     struct ebb_object *next;
     if (object_is_tensor(place.object)) {
         adoption_forget(place.object);
@@ -278,7 +278,7 @@ static void finish(struct object_place place, struct region *owner) {
     region_begin_work(other);
     for (struct ebb_object *at = first; at; at = next) {
         next = at->forward;
-        finish_one(at == first ? counted : member_counted_in(at), at);
+        finish_one(at == first ? counted : member_counted_in(at, owner), at);
     }
     adoption_finish_end(had);
     region_end_work(other);

@@ -32,9 +32,9 @@
  * serials that never increase towards the end. A member is in no list, and no newer than its whole.
  *
  * A program may overwrite the field that has a member: then nothing finds it, it stays where it is
- * counted when its whole goes elsewhere, and `whole` is but an address when that has ended or lies
- * elsewhere. What comes to lie there is not taken for it as long as it has had no members, which
- * its state says (OBJECT_WHOLE).
+ * counted when its whole goes elsewhere, unless that is in another tree (member_counted_in()), and
+ * `whole` is but an address when that has ended or lies elsewhere. What comes to lie there is not
+ * taken for it as long as it has had no members, which its state says (OBJECT_WHOLE).
  */
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
@@ -342,15 +342,26 @@ static inline void member_count_in(struct ebb_object *member, struct region *reg
     member->prev = (struct ebb_object *)(uintptr_t)region->block_key;
 }
 
-/* NULL: it has ended, so nobody counts the member any more. */
-static inline struct region *member_counted_in(const struct ebb_object *member) {
-    struct region *region = (struct region *)(void *)member->next;
-    return region->block_key == (uintptr_t)member->prev ? region : NULL;
+/* The region that counts the member, which may be any that had the composite. NULL: nobody does any
+ * more. That has ended, or it is neither `owner`, which has the composite (NULL: not known), nor of
+ * the host's tree: then it may be another thread's by now, and is not looked at (adopt.c). */
+struct region *member_counted_apart(const struct ebb_object *member, const struct region *owner);
+
+static inline struct region *member_counted_in(const struct ebb_object *member,
+                                               const struct region *owner) {
+    uint64_t hosted = piece_key_of(member->state & OBJECT_OWNER, PIECE_BLOCK);
+    if (__builtin_expect((uintptr_t)member->prev == hosted, 1))
+        return (struct region *)(void *)member->next; /* the host: it is there */
+    return member_counted_apart(member, owner);
 }
 
-/* The region counts the member from now on; as a new one if what counted it has ended. */
-static inline void member_pass(struct ebb_object *member, struct region *to) {
-    struct region *had = member_counted_in(member);
+/* The region counts the member, which went there with what `from` had, from now on; as a new one if
+ * nobody counted it any more. */
+static inline void member_pass(struct ebb_object *member, const struct region *from,
+                               struct region *to) {
+    struct region *had = member_counted_in(member, from);
+    if (!had)
+        had = member_counted_in(member, to);
     if (had == to)
         return;
     if (had)

@@ -145,9 +145,10 @@ static uint64_t live_objects(const struct region *region) {
  * member that was lost and found again may be counted elsewhere than its composite. */
 static uint64_t count_parts(struct ebb_object *whole, const struct region *closing, bool inside) {
     uint64_t count = 0;
+    const struct region *owner = object_owner(whole);
     struct ebb_object *first = compose_chain(whole);
     for (const struct ebb_object *part = first; part; part = part->forward) {
-        const struct region *at = part->whole ? member_counted_in(part) : object_owner(part);
+        const struct region *at = part->whole ? member_counted_in(part, owner) : owner;
         count += (at && is_at_or_above(closing, at)) == inside;
     }
     compose_unchain(first);

@@ -273,6 +273,12 @@ static inline struct region *region_of_piece(const struct ebb_piece *piece) {
     return (struct region *)(void *)(range.regions.at + piece_slot(piece) * RANGE_REGION_BYTES);
 }
 
+/* The same of what an owner number names. */
+static inline struct region *region_of_owner(uint64_t owner) {
+    uint64_t slot = owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
+    return (struct region *)(void *)(range.regions.at + slot * RANGE_REGION_BYTES);
+}
+
 /* Others can write to the pages of the region, in this epoch. */
 void region_be_shared(struct region *region);
 

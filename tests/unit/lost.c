@@ -4,6 +4,7 @@
  * nothing to each other from then on, whatever fields say.
  */
 #include "kit/boxes.h"
+#include "kit/dlpack.h"
 #include "kit/tensors.h"
 #include "kit/text.h"
 
@@ -250,6 +251,62 @@ static void a_sequence_that_cannot_be_made_ends_nobodys_members(void **state) {
     }
 }
 
+/* ---- what counts them goes to another thread ---- */
+
+static struct {
+    ebb_region closes;
+    int calls, closed;
+} act;
+
+static void close_region(DLManagedTensor *managed) {
+    (void)managed;
+    act.calls++;
+    act.closed = ebb_region_close(act.closes);
+}
+
+/* A box with a tensor of a producer's bytes, who closes a region when he has them back. */
+static struct box *box_of_import(ebb_region region) {
+    static int64_t shape[] = {4};
+    static float values[4];
+    static DLManagedTensor managed = {.deleter = close_region};
+    managed.dl_tensor = (DLTensor){.data = values, .device = {kDLCPU, 0}, .ndim = 1,
+                                   .dtype = {kDLFloat, 32, 1}, .shape = shape};
+    struct ebb_tensor *tensor = ebb_tensor_import(region, &managed, EBB_EXCHANGE_SHARE);
+    struct box *box = box_in(region);
+    assert_non_null(tensor);
+    box->left = &tensor->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    return box;
+}
+
+/* That of a child, or of another root, or it is the member's own region that goes. */
+static void who_counted_one_before_a_hand_over_is_let_alone(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 3; way++) {
+        ebb_region root = OPEN(.pool = stage->pool);
+        ebb_region other = way ? OPEN(.pool = stage->pool) : OPEN(.parent = root);
+        struct box *box = box_in(root), *lost = box_of_import(root);
+        box->left = &lost->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(way ? ebb_object_borrow(box, other) : ebb_object_attach(box, other), 0);
+        assert_int_equal(live_in(other), 3);
+        box->left = NULL;
+        assert_int_equal(way ? ebb_object_return(box) : ebb_object_attach(box, root), 0);
+        ebb_region *goes = way < 2 ? &other : &root;
+        *goes = ebb_region_hand_over(*goes);
+        assert_true(ebb_region_is_open(*goes));
+        assert_true(ebb_region_owns(root, lost));
+        act.calls = 0;
+        act.closes = other;
+        assert_int_equal(ebb_object_end(lost), 0);
+        assert_int_equal(act.calls, 1);
+        assert_int_equal(act.closed, 0); /* nothing is at work there */
+        assert_int_equal(live_in(root), 1);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_stayed_below_is_no_member),
@@ -259,6 +316,7 @@ int main(void) {
         STAGED(what_is_found_again_too_deep_is_not_followed),
         STAGED(what_comes_to_lie_where_a_composite_was_does_not_have_its_members),
         STAGED(a_sequence_that_cannot_be_made_ends_nobodys_members),
+        STAGED(who_counted_one_before_a_hand_over_is_let_alone),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
