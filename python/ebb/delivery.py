@@ -130,14 +130,17 @@ def _variable(frame, name):
 _delivery = None
 
 
-def note(parcel, loop):
-    """The loop in this frame is about to send the parcel. A thread of the worker's has no frame of
+def note(parcels, loop):
+    """The loop in this frame is about to send the parcels. A thread of the worker's has no frame of
     torch's, and some torch may have no such event: then what nobody opened stays until no other
-    slot is left."""
+    slot is left. Those that the worker did not make are not its own to give back."""
     global _delivery
+    messages = [message for parcel in parcels if (message := parcel._message())]
+    if not messages:
+        return
     if _delivery is None or _delivery.process != _this_process():
         over = _variable(loop, "done_event")
         if over is None:
             return
         _delivery = Delivery(over)
-    _delivery.messages.append(parcel._message())
+    _delivery.messages.extend(messages)

@@ -17,39 +17,87 @@ import multiprocessing
 import os
 import pickle
 import resource
+import sys
 import warnings
 from multiprocessing.reduction import ForkingPickler
 
 from . import _ebb, delivery, structure
-from ._ebb import Error
+from ._ebb import Error, Parcel
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
 from .region import Region
 
 
+class _Pickler(ForkingPickler):
+    """What is of the classes `apart` is not in the stream, but in `parts`, once."""
+
+    def __init__(self, stream, apart):
+        super().__init__(stream)
+        self.apart, self.parts, self.places = apart, [], {}
+
+    def persistent_id(self, value):
+        if not issubclass(type(value), self.apart):
+            return None
+        place = self.places.setdefault(id(value), len(self.parts))
+        if place == len(self.parts):
+            self.parts.append(value)
+        return place
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, message, parts):
+        super().__init__(io.BytesIO(message))
+        self.parts = parts
+
+    def persistent_load(self, place):
+        return self.parts[place]
+
+
+def _is_parcel(value):
+    return type(value) is Parcel
+
+
+def _take_apart(batch, *others):
+    """(stream, parts): parcels stay outside, where they are as good as they were until somebody
+    opens or sends them; so does what is of the other classes."""
+    stream = io.BytesIO()
+    pickler = _Pickler(stream, (Parcel, *others))
+    pickler.dump(batch)
+    for parcel in filter(_is_parcel, pickler.parts):
+        parcel._check()  # last: an object of the batch may have opened one
+    return stream.getvalue(), pickler.parts
+
+
 class _Beside:
     """A batch that goes torch's own way, and is counted where it arrives; for who collates by hand
     in a worker it opens as a Parcel does. `key`: the pool's; None: the trainer has no such pool.
-    It is pickled at once: the thread that sends it would only print what is wrong with it, and the
-    loader wait for ever."""
+    It is pickled at once, as the thread that sends it would: that would only print what is wrong
+    with it, and the loader wait for ever. Parcels inside go when it does."""
 
-    __slots__ = ("key", "message")
+    __slots__ = ("key", "message", "parcels")
 
     def __init__(self, key, batch):
-        stream = io.BytesIO()
-        ForkingPickler(stream).dump(batch)  # as that thread does, by its protocol
-        self.key, self.message = key, stream.getvalue()
+        self.key = key
+        self.message, self.parcels = _take_apart(batch)
 
     def __reduce__(self):
-        return _beside, (self.key, self.message)
+        return _beside, (self.key, self.message, self.parcels)
 
     def open(self):
-        return pickle.loads(self.message)
+        return _Unpickler(self.message, [parcel.open() for parcel in self.parcels]).load()
 
 
-def _beside(key, message):
-    """Where only such batches arrive nothing else asks whether devices are done with slots."""
-    batch = pickle.loads(message)
+def _sent_beside(key, batch):
+    """In a worker, whose loop is about to send it."""
+    beside = _Beside(key, batch)
+    delivery.note(beside.parcels, delivery.loop_of_worker())
+    return beside
+
+
+def _beside(key, message, opened):
+    """`opened` is what became of the parcels inside. Where only such batches arrive nothing else
+    asks whether devices are done with slots."""
+    batch = _Unpickler(message, opened).load()
     pools = list(shared_pools())
     for pool in pools[:1] if key is None else pools:
         if key in (None, pool._key):
@@ -59,6 +107,23 @@ def _beside(key, message):
 
 
 _beside.__module__ = "ebb"
+
+
+def _have_elements():
+    """Classes whose objects are let alone where nothing is sent."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    found = getattr(torch, "Tensor", None), getattr(numpy, "ndarray", None), pickle.PickleBuffer
+    return filter(None, found)
+
+
+def _with_parcels_opened(batch):
+    """As it comes out of a slot. Nobody else would open them where no worker sends it."""
+    if not _ebb._count_parcels():
+        return batch
+    stream, parts = _take_apart(batch, *_have_elements())
+    if not any(map(_is_parcel, parts)):
+        return batch
+    return _Unpickler(stream, [part.open() if _is_parcel(part) else part for part in parts]).load()
 
 
 def _open_region(pool, waits=True):
@@ -258,7 +323,9 @@ class Collate:
 
     def _beside(self, batch):
         self.pool._count_fallback()
-        return _Beside(self.pool._key, batch) if delivery.loop_of_worker() else batch
+        if delivery.loop_of_worker() is None:
+            return _with_parcels_opened(batch)
+        return _sent_beside(self.pool._key, batch)
 
     def _is_unknown_to_the_trainer(self):
         """Whether the pool was made in this worker or its fork server: a worker's parent that is
@@ -273,7 +340,7 @@ class Collate:
                       "trainer cannot open it and batches go torch's own way: make the Collate in "
                       "the trainer before the workers start, and give it to the DataLoader itself",
                       RuntimeWarning, 3)
-        return _Beside(None, batch)
+        return _sent_beside(None, batch)
 
     def __call__(self, samples):
         _warn_if_addresses_were_limited_late(os.getpid())
@@ -296,7 +363,7 @@ class Collate:
         loop = delivery.loop_of_worker()
         if loop is None:
             return parcel.open()
-        delivery.note(parcel, loop)
+        delivery.note([parcel], loop)
         return parcel
 
 

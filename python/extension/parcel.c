@@ -25,6 +25,7 @@ struct parcel {
 };
 
 static PyObject *parcel_type;
+static size_t objects; /* Parcels that there are, opened ones, too */
 
 /* ---- as bytes ---- */
 
@@ -93,6 +94,7 @@ PyObject *parcel_new(PyObject *pool) {
     struct parcel *self = (struct parcel *)make(type, 0);
     if (!self)
         return NULL;
+    objects++;
     self->pool = Py_NewRef(pool);
     self->forks = ebb_forks();
     return (PyObject *)self;
@@ -143,6 +145,7 @@ static void parcel_dealloc(PyObject *object) {
         (void)ebb_parcel_discard(((struct pool *)self->pool)->pool, &self->parcel);
     Py_XDECREF(self->inside);
     Py_XDECREF(self->pool);
+    objects--;
     release(object);
     Py_DECREF(type);
 }
@@ -189,21 +192,27 @@ static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
     return call;
 }
 
+PyDoc_STRVAR(check_doc,
+"_check()\n--\n\nValueError if the parcel was opened or sent before.");
+
+static PyObject *check(PyObject *object, PyObject *Py_UNUSED(none)) {
+    return parcel_check(object) ? Py_NewRef(Py_None) : NULL;
+}
+
 PyDoc_STRVAR(message_doc,
 "_message()\n--\n\n"
 "(pool, bytes, inside): by the first two _recall() knows it, they own nothing; `inside` are the\n"
-"same of the parcels in the batch that this process made.");
+"same of the parcels in the batch that this process made. None of one that it did not make.");
 
 static PyObject *parcel_message(PyObject *object, PyObject *none) {
     const struct parcel *self = (struct parcel *)object;
     Py_ssize_t count = self->inside ? PyList_Size(self->inside) : 0;
+    if (self->forks != ebb_forks())
+        return Py_NewRef(Py_None); /* its parent's, which gives it back */
     PyObject *inside = PyList_New(0);
     for (Py_ssize_t i = 0; inside && i < count; i++) {
-        PyObject *parcel = PyList_GetItem(self->inside, i), *one;
-        if (((struct parcel *)parcel)->forks != ebb_forks())
-            continue; /* its parent's, which gives it back */
-        one = parcel_message(parcel, none);
-        if (!one || PyList_Append(inside, one) != 0)
+        PyObject *one = parcel_message(PyList_GetItem(self->inside, i), none);
+        if (!one || (one != Py_None && PyList_Append(inside, one) != 0))
             Py_CLEAR(inside);
         Py_XDECREF(one);
     }
@@ -234,6 +243,7 @@ PyDoc_STRVAR(parcel_doc,
 static PyMethodDef parcel_methods[] = {
     {"open", parcel_open, METH_NOARGS, open_doc},
     {"__reduce__", parcel_reduce, METH_NOARGS, reduce_doc},
+    {"_check", check, METH_NOARGS, check_doc},
     {"_message", parcel_message, METH_NOARGS, message_doc},
     {"__copy__", parcel_copy, METH_NOARGS, copy_doc},
     {"__deepcopy__", parcel_copy, METH_O, copy_doc},
@@ -308,7 +318,15 @@ static PyObject *recall(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return PyBool_FromLong(place && ebb_parcel_discard(place, &parcel) == 0);
 }
 
+PyDoc_STRVAR(count_doc,
+"_count_parcels()\n--\n\nHow many Parcels there are in this process; 0: no batch has any in it.");
+
+static PyObject *count_parcels(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return PyLong_FromSize_t(objects);
+}
+
 static PyMethodDef functions[] = {{"_open", open_any, METH_O, open_any_doc},
+                                  {"_count_parcels", count_parcels, METH_NOARGS, count_doc},
                                   {"_recall", recall, METH_VARARGS, recall_doc},
                                   {NULL, NULL, 0, NULL}};
 

@@ -355,6 +355,62 @@ class Messages(Refused, Regions):
         held = [ebb.Region(pool) for _ in range(4)]
         self.assertEqual(len(held), 4)
 
+    def test_nor_does_it_go_before_that_batch_where_this_goes_torchs_own_way(self):
+        class Opens:
+            def __reduce__(self):
+                parcel.open()
+                return list, ()
+
+        pool, unknown = ebb.Pool("shared", slots=1), ebb.Pool("shared")
+        parcel, wanted = pool.send(torch.arange(4.0)), torch.arange(4.0)
+        with mock.patch.object(ebb_loader.delivery, "loop_of_worker", sys._getframe), \
+                mock.patch.object(ebb.Collate, "_is_unknown_to_the_trainer",
+                                  lambda collate: collate.pool is unknown), \
+                warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for collate in ebb.Collate(pool, list), ebb.Collate(unknown, list):
+                self.assertRaises((AttributeError, pickle.PicklingError), collate,
+                                  [parcel, lambda: 0])
+                collate([parcel])  # and dropped
+                inner = collate([parcel, parcel])
+                with self.assertRaises((AttributeError, pickle.PicklingError)):
+                    collate([inner, lambda: 0])
+                got, = pickle.loads(pickle.dumps(collate([inner])))
+                self.assertIs(got[0], got[1])
+                same(got[0], wanted)
+                self.assertRaises(ValueError, parcel.open)
+                self.assertRaises(ValueError, collate, [parcel])
+                del got
+                parcel = pool.send(wanted)
+                same(collate([parcel]).open(), [wanted])
+                parcel = pool.send(wanted)
+                with self.assertRaisesRegex(ValueError, "was opened or sent before"):
+                    collate([parcel, Opens()])
+                parcel = pool.send(wanted)
+        same(parcel.open(), wanted)
+        self.assertAllFree(pool)
+
+    def test_a_parcel_in_a_batch_without_workers_is_opened_be_there_a_slot_or_not(self):
+        def inner(_):
+            return {"twice": [parcel, parcel], "note": cases.Note("x", (parcel, numbers)),
+                    "array": numpy.arange(3), "number": 5}
+
+        numbers = torch.arange(3000)
+        for slots in (1, 2):
+            pool = ebb.Pool("shared", slots=slots)
+            parcel = pool.send(torch.arange(4.0))
+            self.assertIs(ebb.Collate(pool, lambda _: numbers)([]) is numbers, slots == 1)
+            batch = ebb.Collate(pool, inner)([])
+            self.assertEqual(pool.stats["fallbacks"], 2 * (slots == 1))
+            opened = batch["twice"][0]
+            same(opened, torch.arange(4.0))
+            self.assertTrue(batch["twice"][1] is opened is batch["note"].value[0])
+            same((batch["note"].value[1], batch["array"]), (numbers, numpy.arange(3)))
+            self.assertRaises(ValueError, parcel.open)
+            self.assertEqual(batch["number"], 5)
+            del batch, opened
+            self.assertAllFree(pool)
+
     def test_a_parcel_in_a_batch_that_cannot_be_made_goes_with_it(self):
         class CannotBeMade:
             def __reduce__(self):
@@ -1414,16 +1470,36 @@ class Bounds(Refused, Regions):
         for pool in pools:
             self.assertAllFree(pool)
 
-    def test_but_those_that_the_trainer_made_do(self):
-        """A worker that was forked has them inside of its batches, too, and no part in them."""
-        pool = ebb.Pool("shared")
-        made = [pool.send([index]) for index in range(40)]
+    def test_nor_do_those_inside_of_batches_that_go_torchs_own_way(self):
+        class Sends:
+            def __getitem__(self, index):
+                return pool.send([torch.full((3000,), index), pool.send(index)])
+
+        full, pool = ebb.Pool("shared", slots=1), ebb.Pool("shared")
+        taken = full.send(5)
         batches = iter(torch.utils.data.DataLoader(
-            made, 2, num_workers=1, prefetch_factor=4, collate_fn=ebb.Collate(pool, list)))
-        next(batches)
+            Sends(), 2, num_workers=1, prefetch_factor=4, sampler=range(40),
+            collate_fn=ebb.Collate(full, list)))
+        kept = next(batches)
         del batches
         gc.collect()
-        self.assertEqual([parcel.open()[0] for parcel in made[2:]], [*range(2, 40)])
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
+        self.assertEqual([(int(part[0]), number) for part, number in kept], [(0, 0), (1, 1)])
+        self.assertEqual((taken.open(), full.stats["fallbacks"]), (5, 1))
+        del kept
+        self.assertAllFree(pool)
+
+    def test_but_those_that_the_trainer_made_do(self):
+        """A worker that was forked has them inside of its batches, too, and no part in them."""
+        for slots in (40, 41):  # batches go torch's own way, or not
+            pool = ebb.Pool("shared", slots=slots)
+            made = [pool.send([index]) for index in range(40)]
+            batches = iter(torch.utils.data.DataLoader(
+                made, 2, num_workers=1, prefetch_factor=4, collate_fn=ebb.Collate(pool, list)))
+            next(batches)
+            del batches
+            gc.collect()
+            self.assertEqual([parcel.open()[0] for parcel in made[2:]], [*range(2, 40)])
 
     def test_nor_do_they_stay_when_an_exception_of_a_worker_was_caught(self):
         """Its iterator is part of a cycle, and torch ends the workers by a signal then."""
