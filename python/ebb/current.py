@@ -48,10 +48,11 @@ def _plain(shape, dtype, of_torch, zeroed):
 
 def _try(region, make, *arguments):
     """What it makes there. None: a batch that outgrows its region, or elements that ebb has no name
-    for, are made beside it and find their way; a region of the user's says what is wrong."""
+    for, or more dimensions than it has, are made beside it and find their way; a region of the
+    user's says what is wrong."""
     try:
         return make(*arguments)
-    except (Error, TypeError):
+    except (Error, TypeError, ValueError):
         if not region._keeps:
             raise
     return None
@@ -82,10 +83,10 @@ def zeros(shape, dtype=None):
 
 
 def _room(parts):
-    """What they are stacked in; None: elements that ebb has no name for."""
+    """What they are stacked in; None: elements that ebb has no name for, or dimensions."""
     try:
         return empty((len(parts), *parts[0].shape), parts[0].dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 

@@ -79,12 +79,13 @@ _BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}  # by their bytes, in a
 
 def _as_bits(tensor):
     """Elements of a dtype that ebb has no name for, as numbers that it has; None: there is more to
-    them, and the tensor is torch's to reduce."""
+    them, or to the tensor, which may have more dimensions than ebb, and it is torch's to reduce."""
     import torch
     if (not tensor.is_cpu or tensor.is_quantized or tensor.is_nested or tensor.has_names()
             or tensor.element_size() not in _BITS):
         return None
-    return tensor.view(getattr(torch, _BITS[tensor.element_size()]))
+    bits = getattr(torch, _BITS[tensor.element_size()])
+    return None if tensor.dtype == bits else tensor.view(bits)
 
 
 def _set_state(made, state):

@@ -682,6 +682,24 @@ class Structure(Regions):
             self.assertEqual((got.dtype, got.untyped_storage().nbytes()), (view.dtype, 4 * 32))
             self.assertTrue(torch.equal(got.view(torch.uint8), view.view(torch.uint8)))
 
+    def test_tensors_of_more_dimensions_than_ebb_has_come_back(self):
+        pool = ebb.Pool("shared")
+        for dimensions in (33, 40):
+            for dtype in (torch.float32, torch.int32, torch.uint8, torch.bool, torch.complex64):
+                whole = torch.arange(16).to(dtype).reshape((4, 2, 2) + (1,) * (dimensions - 3))
+                for tensor in whole, whole.transpose(0, 2):
+                    same(pool.send(tensor).open(), tensor)
+
+    def test_in_a_region_of_a_batch_more_dimensions_are_torchs(self):
+        shape, many = (1,) * 33, [torch.ones((2,) * 11 + (1,) * 21)] * 2
+        for zeros in ebb.zeros, lambda *what: ebb.empty(*what).fill_(0):
+            same(ebb.Collate(inner=lambda _, zeros=zeros: zeros(shape, torch.float32))([]),
+                 torch.zeros(shape))
+        same(ebb.Collate()(many), torch.stack(many))
+        with ebb.Region():
+            self.assertRaisesRegex(ValueError, "33 dimensions", ebb.empty, shape, torch.float32)
+            same(ebb.stack(many), torch.stack(many))
+
     def test_strides_along_a_single_element_say_nothing(self):
         columns = numpy.asfortranarray(numpy.arange(15.0).reshape(3, 5, 1))
         odd = numpy.lib.stride_tricks.as_strided(columns, (3, 1, 5), (8, 3, 24))
