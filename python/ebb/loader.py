@@ -202,7 +202,8 @@ def _ship(writer, region):
 
 
 def _rescue(writer, region):
-    """The batch that nothing is left of but what was written: from a pool for itself alone."""
+    """The batch that nothing is left of but what was written: from a pool for itself alone. Where
+    none can be made it is lost, and who collates learns why."""
     stats = writer.stats  # views of one block were there once, and go one by one
     room = sum(stats.values()) + (stats["leaves"] << 13)
     room += (room >> 3) + (1 << 24)  # not much more: addresses may be few

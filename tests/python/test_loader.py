@@ -1227,6 +1227,23 @@ class Bounds(Refused, Regions):
             self.assertEqual(batch["images"][:, 0].tolist(), [2 * number, 2 * number + 1])
         self.assertEqual((number, small.stats["fallbacks"]), (3, 4))
 
+    def test_a_kept_batch_that_no_pool_can_be_made_for_is_an_error_and_takes_no_slot(self):
+        def inner(samples):
+            kept.append(ebb.empty((5000,), torch.float32).fill_(5))
+            return [kept[0], torch.arange(3)]
+
+        kept, others, pool = [], [], ebb.Pool("shared", slots=1)
+        ebb.Collate(pool, lambda _: ebb.zeros(5000))([])  # what it needs beside is there
+        gc.collect()
+        with contextlib.suppress(ebb.Error):
+            while True:
+                others.append(ebb.Pool())
+        self.assertRefused("EBB_E_MEMORY", ebb.Collate(pool, inner), [None])
+        self.assertTrue(bool((kept[0] == 5).all()))
+        kept.clear()
+        self.assertAllFree(pool)
+        self.assertEqual((pool.send([2]).open(), pool.stats["fallbacks"]), ([2], 0))
+
     def test_repeated_elements_beyond_all_addresses(self):
         pool = ebb.Pool("shared")
         wide = torch.zeros(1).expand(1 << 31, 1 << 31)
