@@ -279,6 +279,7 @@ static PyObject *read_stream(struct reader *reader) {
 PyObject *lease_read(struct pool *pool, ebb_lease *lease) {
     struct reader reader = {.lease = lease};
     size_t root_bytes = 0;
+    pool_try_one_waiting();
     const char *root = ebb_lease_root(lease, &root_bytes);
     PyObject *batch = NULL;
     if (root && read_header(&reader, root, root_bytes) == 0) {

@@ -2,8 +2,9 @@
 /*
  * pool.c - class Pool.
  *
- * A pool that still has pages out when its object goes cannot be destroyed: it waits in a list and
- * is tried again when the next pool comes or goes. Shared pools know how to come back by key.
+ * A pool that still has pages out when its object goes cannot be destroyed: it keeps no others,
+ * waits in a list and is tried again when the next pool comes or goes, and in its turn when a
+ * region or a batch is opened. Shared pools know how to come back by key.
  */
 #include "module.h"
 
@@ -37,11 +38,27 @@ static void try_waiting(void) {
     }
 }
 
+void pool_try_one_waiting(void) {
+    struct waiting *one = waiting, **end = &waiting;
+    if (!one)
+        return;
+    waiting = one->next;
+    one->next = NULL;
+    if (ebb_pool_destroy(one->pool) == 0) {
+        PyMem_Free(one);
+        return;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = one;
+}
+
 /* Without memory for its place in the list the pool stays: nothing else can be done about it. */
 static void destroy(ebb_pool *pool) {
     try_waiting();
     if (!pool || ebb_pool_destroy(pool) == 0)
         return;
+    (void)ebb_pool_trim(pool, 0); /* nobody opens regions there any more */
     struct waiting *one = PyMem_Malloc(sizeof *one);
     if (!one)
         return;

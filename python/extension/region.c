@@ -120,6 +120,7 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         return NULL;
     options.hint_bytes = (size_t)hint.value;
     options.limit_bytes = (size_t)limit.value;
+    pool_try_one_waiting();
     /* first: it may have the collector run */
     struct region *self = region_make(type, pool, parent);
     if (self && open_checked(self, &options, waits != 0) == 0)

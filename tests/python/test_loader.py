@@ -1167,6 +1167,37 @@ class Structure(Regions):
         ebb.Pool().close()
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
 
+    def test_a_pool_that_a_batch_outlives_keeps_the_pages_of_that_alone(self):
+        pool, size = ebb.Pool("shared", slots=8), 1 << 20
+        file = os.dup(pool.fileno())
+        batches = [parcel.open() for parcel in [pool.send(torch.ones(size)) for _ in range(8)]]
+        self.assertGreater(512 * os.fstat(file).st_blocks, 8 * 4 * size)
+        batch = batches[3]
+        del batches, pool
+        self.assertLess(512 * os.fstat(file).st_blocks, 2 * 4 * size)
+        self.assertEqual(batch.sum(), size)
+        del batch
+        os.close(file)
+
+    def test_a_pool_that_batches_outlived_ends_when_others_come(self):
+        def opens():
+            with ebb.Region():
+                pass
+
+        gc.collect()
+        ebb.Pool().close()  # those that other tests left end here
+        before = len(os.listdir("/proc/self/fd"))
+        pool = ebb.Pool("shared")
+        parcel = pool.send([1])
+        for comes in opens, lambda: parcel.open():
+            kept = ebb.Pool("shared", slots=1).send(numpy.ones(9)).open()  # of another that is gone
+            between = len(os.listdir("/proc/self/fd"))
+            del kept
+            comes()
+            self.assertEqual(len(os.listdir("/proc/self/fd")), between - 2)
+        del pool, parcel
+        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
+
     def test_a_cycle_that_keeps_what_was_made_is_collected(self):
         def inner(samples):
             batch = [ebb.empty((5000,), torch.float32)]
