@@ -98,11 +98,11 @@ def _beside(key, message, opened):
     """`opened` is what became of the parcels inside. Where only such batches arrive nothing else
     asks whether devices are done with slots."""
     batch = _Unpickler(message, opened).load()
-    pools = list(shared_pools())
-    for pool in pools[:1] if key is None else pools:
-        if key in (None, pool._key):
-            pool._count_fallback()
-            pool._settle()
+    pools = [pool for pool in shared_pools() if key in (None, pool._key)]
+    for pool in pools[:1]:  # the newest, which would have opened a parcel
+        pool._count_fallback()
+    for pool in pools:
+        pool._settle()
     return batch
 
 

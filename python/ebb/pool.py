@@ -44,13 +44,13 @@ class Pool(_ebb.Pool):
     __slots__ = ("_key", "_options", "_sites", "_made_by", "_inherits", "__weakref__")
 
     def __init__(self, kind="host", limit=None, **others):
-        self._key = os.urandom(8)
         self._options = {"kind": kind, "limit": limit,
                          **{name: others[name] for name in _GO if name in others}}
         self._sites = {}  # of steps; they end with the pool
         self._inherits = weakref.WeakSet()  # what spawns those that inherit the descriptor
         self._made_by = os.getpid() if others.get("descriptor") is None else None
         if "shared" in self.kind:
+            self._key = _file_of(self.fileno())  # the same in all processes, however they got it
             _shared.insert(0, weakref.ref(self, _shared.remove))
 
     def __reduce__(self):
@@ -63,7 +63,7 @@ class Pool(_ebb.Pool):
             there = reduction.DupFd(self.fileno())
             if getattr(popen, "method", None) != "forkserver":  # others refuse it the second time
                 self._inherits.add(popen)
-        return _attach, (there, self._options, self._key)
+        return _attach, (there, self._options)
 
     def __copy__(self):
         return self  # a copy of what has it goes to the same pages, and counts here
@@ -111,14 +111,12 @@ class _There:
                 os.close(place)
 
 
-def _attach(duplicate, options, key):
+def _attach(duplicate, options):
     descriptor = duplicate.detach()
     try:
-        pool = Pool(descriptor=descriptor, **options)
+        return Pool(descriptor=descriptor, **options)
     finally:
         os.close(descriptor)
-    pool._key = key
-    return pool
 
 
 def shared_pools():

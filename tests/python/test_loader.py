@@ -1246,6 +1246,20 @@ class Bounds(Refused, Regions):
             kept.clear()
             self.assertAllFree(pool)
 
+    def test_a_batch_beside_a_pool_that_was_attached_by_its_descriptor_is_counted_once(self):
+        pool = ebb.Pool("shared", slots=1)
+        taken = pool.send(5)
+        theirs = ebb.Pool("shared", descriptor=pool.fileno())
+        with mock.patch.object(ebb_loader.delivery, "loop_of_worker", sys._getframe):
+            message = pickle.dumps(ebb.Collate(theirs, list)([7]))
+        del theirs  # in the trainer it is not
+        newer = ebb.Pool("shared")
+        self.assertEqual(pickle.loads(message), [7])
+        again = attached(pool)
+        self.assertEqual(pickle.loads(message), [7])
+        self.assertEqual([pool.stats["fallbacks"] for pool in (pool, newer, again)], [1, 0, 1])
+        self.assertEqual(taken.open(), 5)
+
     def test_a_batch_in_one_that_does_not_fit_arrives_with_it(self):
         def both(samples):
             return {"images": inner(samples), "mask": torch.zeros(1 << 22, dtype=torch.uint8)}
