@@ -304,7 +304,8 @@ class Collate:
     way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
     region just the same.
 
-    What differs from torch: two views of one storage arrive as two tensors, is_shared() is False,
+    What differs from torch: two views of one storage arrive as two tensors (of one that was made in
+    the region they share its elements, unless the batch had to be copied), is_shared() is False,
     and a tensor cannot be resized beyond its bytes. A batch is one batch in memory: what its
     smallest view keeps is the region.
     """

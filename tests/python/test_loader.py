@@ -934,6 +934,22 @@ class Structure(Regions):
         self.assertEqual(made.data_ptr(), seen[0])
         self.assertTrue((made == 3).all() and (stacked == 1).all() and array.shape == (3000,))
 
+    def test_views_of_what_was_born_in_the_region_stay_views_of_it(self):
+        """With its elements, unless the batch had to be copied; with their strides in any case."""
+        def inner(samples):
+            whole = ebb.empty((4, 8, 64), torch.float32).fill_(3)
+            kept[:] = [whole] * keeps
+            return [whole[:, :, ::2], whole[:1].expand(5, 8, 64), whole[1:3], whole]
+
+        kept = []
+        for keeps in (False, True):
+            gaps, repeated, part, whole = ebb.Collate(ebb.Pool("shared"), inner)([None])
+            self.assertEqual([view.stride() for view in (gaps, repeated, part, whole)],
+                             [(512, 64, 2), (0, 64, 1), (512, 64, 1), (512, 64, 1)])
+            whole.fill_(5)
+            for view in gaps, repeated, part:
+                self.assertTrue(bool((view == (3 if keeps else 5)).all()))
+
     def test_torchs_own_tensors_are_refused_where_their_module_is_missing(self):
         """As in the wheel."""
         with mock.patch.dict(sys.modules, {"ebb._torch_hook": None}), mock.patch.dict(vars(ebb)):
