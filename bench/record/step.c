@@ -8,7 +8,7 @@
  *
  * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool, at the
  * latest when its thread begins another one, or a mark: what closes its parent ends it, too, and
- * tells nobody.
+ * tells nobody. So it is with the first OPEN_MAX that a thread has open at once.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -19,7 +19,11 @@
 
 #include "recorder.h"
 
-enum { SITES_MAX = 1024, LOOKS_MOST = 16, OPEN_MAX = 16 /* as many nest in a trace */ };
+enum { SITES_MAX = 1024, LOOKS_MOST = 16 };
+
+/* A trace nests fewer, but steps that go on may have ended in it, with one around them. Each thread
+ * has the room, in a stack that may be small, and each begin looks at all that are open. */
+enum { OPEN_MAX = 128 };
 
 /* What is known of a site that there is. `of`: its address; this one's, of one that was made here
  * or is not known yet; NULL: the place is free. */
@@ -33,7 +37,8 @@ static struct known_site beyond; /* stands for all that were made here and have 
 static _Atomic uint32_t site_count; /* places that were ever taken */
 static _Atomic uint64_t own_steps;
 
-/* The last steps that this thread has begun and not ended, the newest one last. */
+/* Steps that this thread has begun and not ended, the newest one last. Where there are more, those
+ * that came first: they are what a trace has. */
 THREAD_OWN ebb_region open_step[OPEN_MAX];
 THREAD_OWN uint32_t open_count;
 THREAD_OWN volatile bool changes; /* a signal handler leaves them alone now */
@@ -219,9 +224,8 @@ void step_note_closed(void) {
 static void keep_open(ebb_region region) {
     if (!begin_change())
         return;
-    if (open_count == OPEN_MAX)
-        drop_open(0);
-    open_step[open_count++] = region;
+    if (open_count < OPEN_MAX)
+        open_step[open_count++] = region;
     set_changes(false);
 }
 

@@ -23,6 +23,8 @@ enum {
     CLIENT_MANY = 50000,
     CLIENT_STEPS = 6,
     CLIENT_STEPPED = 40, // more than a trace nests
+    CLIENT_NESTS = 16,   // regions in a trace
+    CLIENT_OPEN = 128,   // steps of a thread that the recorder knows at once
     CLIENT_SITES = 1024, // that the recorder knows at once
     CLIENT_MORE = 100,   // sites
     CLIENT_DEEP = 40,

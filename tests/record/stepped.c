@@ -80,6 +80,25 @@ static void dropped(void)
     close_parents(false);
 }
 
+static void close_with(int steps)
+{
+    ebb_region parent = ebb_region_open(NULL);
+
+    for (int i = 0; i < steps; i++)
+        DEMAND(ebb_region_is_open(ebb_step_begin_under(site, parent, (uint64_t)i).region));
+    DEMAND(ebb_region_close(parent) == 0);
+}
+
+// More steps than a trace nests, and than the recorder remembers, are closed at once.
+static void deep(void)
+{
+    close_with(CLIENT_NESTS + 1);
+    close_with(CLIENT_STEPPED);
+    close_with(CLIENT_OPEN + 1);
+    for (int i = 0; i < CLIENT_STEPPED; i++)
+        DEMAND(ebb_step_end(ebb_step_begin(site, 0)) == 0);
+}
+
 // Steps that are closed with their parent end where a mark begins.
 static void marked(void)
 {
@@ -150,7 +169,7 @@ static const struct {
     void (*run)(void);
 } scenarios[] = {
     {"cleanups", cleanups}, {"parents", parents}, {"dropped", dropped}, {"rings", rings},
-    {"marked", marked}, {"watched", watched}, {"idle", idle},
+    {"deep", deep}, {"marked", marked}, {"watched", watched}, {"idle", idle},
 };
 
 int main(int argc, char **argv)

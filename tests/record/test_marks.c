@@ -506,6 +506,19 @@ static void steps_of_libebb_end_however_they_end_there(void **state)
     }
 }
 
+// What is too deep for a trace takes nothing with it: steps behind it are outermost ones.
+static void steps_that_lie_too_deep_end_with_their_parent(void **state)
+{
+    (void)state;
+    assert_int_equal(record("", "EBB_STEPPED", "deep"), 0);
+    struct ebb_trace *trace = read_it();
+
+    check_depths(trace, "deep");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 3 * CLIENT_NESTS + CLIENT_STEPPED);
+    assert_non_null(header_line("#too-deep"));
+    trace_free(trace);
+}
+
 // Whoever recorded has gone, and the folder of the recording with it: nobody is told.
 static void what_outlives_the_recording_is_quiet(void **state)
 {
@@ -549,6 +562,7 @@ int main(void)
         cmocka_unit_test(steps_of_a_libebb_inside_a_library_are_seen),
         cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
         cmocka_unit_test(steps_of_libebb_end_however_they_end_there),
+        cmocka_unit_test(steps_that_lie_too_deep_end_with_their_parent),
         cmocka_unit_test(what_outlives_the_recording_is_quiet),
     };
 
