@@ -27,7 +27,6 @@
 #include "spools.h"
 
 enum {
-    WATCHED_MAX = 256,
     LOOK_MS = 100,
     HASTE_MS = 10, /* while programs come and go */
     EXIT_CANNOT_RUN = 126,
@@ -58,7 +57,7 @@ static struct sigaction file_size; /* SIGXFSZ, as it was */
 
 struct watch {
     const struct launch *launch;
-    struct watched spool[WATCHED_MAX];
+    struct watched spool[LAUNCH_WATCHED];
     int count, removed;
     struct timespec ticked, thinned;
     long pace_ms; /* from one thinning to the next */
@@ -172,7 +171,7 @@ static void watch_spool(struct watch *watch, const char *name) {
     for (int i = 0; i < watch->count; i++)
         if (strcmp(watch->spool[i].name, name) == 0)
             return;
-    if (watch->count == WATCHED_MAX || spools_is_over(watch->launch->folder, name))
+    if (watch->count == LAUNCH_WATCHED || spools_is_over(watch->launch->folder, name))
         return;
     struct watched *spool = &watch->spool[watch->count];
     spool->ticked = 0; /* of one that was watched here before */
@@ -189,7 +188,7 @@ static void watch_spool(struct watch *watch, const char *name) {
 static void find_spools(struct watch *watch) {
     DIR *folder = opendir(watch->launch->folder);
     struct dirent *entry;
-    if (watch->count == WATCHED_MAX)
+    if (watch->count == LAUNCH_WATCHED)
         forget_the_dead(watch);
     while (folder && (entry = readdir(folder)))
         if (spools_is_name(entry->d_name))

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LAUNCH_WATCHED = 256 /* spools that have ticks, at once */ };
+
 struct launch {
     char **command;       /* ended by NULL */
     const char *folder;   /* for spools; absolute */

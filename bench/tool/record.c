@@ -240,13 +240,17 @@ static void tell_unpaired(const struct rendered *rendered) {
             " blocks whose frees were not: some library calls another malloc\n", unknown, lost);
 }
 
-static void tell_no_regions(const char *function, uint64_t calls) {
+static void tell_no_regions(const struct launch *launch, uint64_t calls) {
+    const char *function = launch->function;
     if (function && calls)
         fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
                         "to the next%s\n", words_name(function),
                 strchr(function, '.') ? "; with --within it is the call" : "");
     else if (function)
         fprintf(stderr, "ebb record: no call of %s was seen\n", words_name(function));
+    else if (launch->every_ms && !calls)
+        fprintf(stderr, "ebb record: no period of %ld ms ended in it, or it was not among the %d "
+                        "processes that are watched\n", launch->every_ms, LAUNCH_WATCHED);
     else
         fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
                         "advise` looks for them\n");
@@ -276,7 +280,7 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
                 words_name(rendered->sites_path));
     tell_unpaired(rendered);
     if (!rendered->regions)
-        tell_no_regions(wish->launch.function, rendered->calls);
+        tell_no_regions(&wish->launch, rendered->calls);
 }
 
 static bool convert(const struct wish *wish, const char *place, struct spools *spools) {

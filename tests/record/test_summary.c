@@ -55,11 +55,27 @@ static void names_are_plain_on_the_terminal(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Nobody is advised to ask for what was asked for.
+static void a_period_that_ends_in_no_program_is_told(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command, "record --every 3600000 -o %s -- true", path);
+    assert_int_equal(ebb(command), 0);
+    assert_said("no period of 3600000 ms ended in it");
+    assert_null(strstr(said(), "--every"));
+    snprintf(command, sizeof command, "record -o %s -- true", path);
+    assert_int_equal(ebb(command), 0);
+    assert_said("no steps in it: --every or --function");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_that_go_past_the_recorder_are_told),
         cmocka_unit_test(names_are_plain_on_the_terminal),
+        cmocka_unit_test(a_period_that_ends_in_no_program_is_told),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
