@@ -256,10 +256,10 @@ void heap_drain(struct heap *heap) {
     release_all(&heap->cooled);
 }
 
-/* Nothing that others have freed waits for its thread. */
-static bool is_drained(const struct heap *heap) {
+/* Nothing that others have freed waits for its thread, and no scope for memory. */
+static bool is_tidy(const struct heap *heap) {
     return large_none(&heap->handed_in) && large_none(&heap->postponed) &&
-           large_none(&heap->cooled);
+           large_none(&heap->cooled) && !heap->stuck;
 }
 
 void heap_hand_in(struct large *large) {
@@ -368,10 +368,10 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes) {
         keeper_settle((struct region *)heap->keeper.lane, false);
 }
 
-/* From `heap` on, the first that is left and not drained; NULL: there is none. */
-static struct heap *take_undrained(struct heap *heap) {
+/* From `heap` on, the first that is left and not tidy; NULL: there is none. */
+static struct heap *take_untidy(struct heap *heap) {
     lock_all();
-    while (heap && (!heap->left_at || is_drained(heap)))
+    while (heap && (!heap->left_at || is_tidy(heap)))
         heap = heap->next;
     if (heap)
         unlink_left(heap);
@@ -388,8 +388,9 @@ static struct heap *newest(void) {
 
 /* Along all heaps, where none goes and none comes behind the first: each is looked at once. */
 void heap_tidy_left(void) {
-    for (struct heap *heap = newest(); (heap = take_undrained(heap)); heap = heap->next) {
+    for (struct heap *heap = newest(); (heap = take_untidy(heap)); heap = heap->next) {
         heap_drain(heap);
+        scope_end_late(heap);
         heap_settle(heap);
         give(heap);
     }

@@ -205,7 +205,8 @@ struct heap_ended {
 };
 struct heap_ended heap_read_ended(void);
 
-/* Heaps of ended threads give up what others freed and what they keep for later. */
+/* Heaps of ended threads give up what others freed and what they keep for later, and end scopes
+ * that could not end for want of memory. Any thread, without a lock of sites, pools or heaps. */
 void heap_tidy_left(void);
 
 /* ---- cool.c ---- */
@@ -324,7 +325,8 @@ void scope_end(struct scope *scope);
  * region that another thread closes finds them. */
 void scope_forget_steps(struct scope *scope);
 
-/* Ends scopes of this thread whose steps others closed, and those whose end wanted memory. */
+/* Ends scopes of the heap whose steps others closed, and those whose end wanted memory. Only who
+ * has the heap. */
 void scope_end_late(struct heap *heap);
 
 #endif

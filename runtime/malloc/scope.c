@@ -4,7 +4,8 @@
  *
  * Small blocks are those of scope_small.c, large ones those of scope_large.c. A scope whose
  * survivors cannot be promoted for want of memory waits, stuck, with all its large blocks, and is
- * tried again whenever another one begins or ends.
+ * tried again whenever another one begins or ends; where its thread has ended, when its site is to
+ * go, or what ended threads have left is looked at.
  */
 #include "malloc/general.h"
 #include "malloc/scope.h"
@@ -311,6 +312,8 @@ static void enter_again(void *scope) {
 static int forget(ebb_site *site) {
     if (here.heap)
         scope_end_late(here.heap);
+    if (served_sum(site->served, SERVED_OPEN)) /* perhaps of a thread that has ended */
+        heap_tidy_left();
     return served_forget(site);
 }
 

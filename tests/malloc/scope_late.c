@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * scope_late.c - scopes that outlive their steps, and hold their sites: their thread ends them when
- * it next begins or ends another one.
+ * it next begins or ends another one; once it has ended, who destroys the site.
  */
+#include "malloc/options.h"
 #include "malloc/scoped.h"
 
 #include <pthread.h>
@@ -65,20 +66,49 @@ static void test_it_ends_though_it_is_the_inner_one(void **state) {
     end(block, 100, 1);
 }
 
-static void test_a_scope_whose_end_wanted_memory_ends_when_one_begins(void **state) {
-    enum { LARGE = 8000 };
-    static void *large[LARGE];
-    ebb_site *brief = SITE(.name = "brief");
-    ebb_step step = begin(brief);
+enum { LARGE = 8000 };
+
+static void *large[LARGE];
+
+static ebb_step begin_with_many(ebb_site *site) {
+    ebb_step step = begin(site);
     for (unsigned i = 0; i < LARGE; i++)
         large[i] = make(10000, i);
-    finish_without_memory(step);
-    expect_open(brief);
-    step = begin(*state);
-    expect_over(brief);
-    finish(step);
+    return step;
+}
+
+static void end_many(void) {
     for (unsigned i = 0; i < LARGE; i++)
         end(large[i], 10000, i);
+}
+
+static void test_a_scope_whose_end_wanted_memory_ends_when_one_begins(void **state) {
+    ebb_site *brief = SITE(.name = "brief");
+    finish_without_memory(begin_with_many(brief));
+    expect_open(brief);
+    ebb_step step = begin(*state);
+    expect_over(brief);
+    finish(step);
+    end_many();
+}
+
+/* From here on there is none for anybody. */
+static void *finish_and_end_without_memory(void *site) {
+    ebb_step step = begin_with_many(site);
+    os.allow = allow_nothing;
+    return (void *)(intptr_t)ebb_step_end(step);
+}
+
+static void test_it_ends_though_its_thread_has_ended(void **state) {
+    (void)state;
+    ebb_site *brief = SITE(.name = "brief");
+    bool (*allow)(enum os_acquisition) = os.allow;
+    int result = on_another_thread(finish_and_end_without_memory, brief);
+    os.allow = allow;
+    assert_int_equal(result, 0);
+    assert_int_equal(served_sum(served_of(brief), SERVED_OPEN), 1);
+    expect_over(brief);
+    end_many();
 }
 
 int main(void) {
@@ -86,6 +116,8 @@ int main(void) {
         SERVED(test_a_scope_that_another_thread_closed_ends_when_one_ends),
         SERVED(test_it_ends_though_it_is_the_inner_one),
         SERVED(test_a_scope_whose_end_wanted_memory_ends_when_one_begins),
+        SERVED(test_it_ends_though_its_thread_has_ended),
     };
+    options.idle_ms = 0; /* nobody looks at what is left but who is asked to here */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
