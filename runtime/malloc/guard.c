@@ -155,8 +155,8 @@ static struct guard *expect_live(const void *block) {
 
 /* ---- allocating ---- */
 
-/* All that is held leaves, if that may make room for so much; false: nothing did. */
-static bool let_all_go(size_t total);
+/* All that is held leaves; false: nothing did. */
+static bool let_all_go(void);
 
 /* What a block has around it; false: no such size, errno is ENOMEM. */
 static bool find_total(size_t bytes, size_t lead, size_t *total) {
@@ -189,7 +189,7 @@ void *guard_alloc(size_t bytes, size_t align, const void *caller) {
     if (!find_total(bytes, lead, &total))
         return NULL;
     void *place = place_of(total, align, caller);
-    if (!place && let_all_go(total))
+    if (!place && let_all_go())
         place = place_of(total, align, caller);
     return dress(place, bytes, lead);
 }
@@ -200,7 +200,7 @@ void *guard_alloc_zeroed(size_t bytes, const void *caller) {
     if (!find_total(bytes, sizeof(struct guard), &total))
         return NULL;
     void *place = front_alloc_zeroed(total, caller);
-    if (!place && let_all_go(total))
+    if (!place && let_all_go())
         place = front_alloc_zeroed(total, caller);
     return dress(place, bytes, sizeof(struct guard));
 }
@@ -417,12 +417,11 @@ static void hold(const struct held *held) {
 }
 
 /* Those that cannot are passed over, and all that have as many pages: others may have fewer. */
-static bool let_all_go(size_t total) {
+static bool let_all_go(void) {
     bool is_any = false;
     size_t refused = HELD_ADDRESSES;
     pthread_mutex_lock(&quarantine.lock);
-    unsigned to_try = total <= HELD_ADDRESSES ? quarantine.count : 0;
-    for (; to_try && quarantine.count; to_try--) {
+    for (unsigned to_try = quarantine.count; to_try && quarantine.count; to_try--) {
         struct held oldest = take_oldest();
         size_t pages = oldest.block ? length(closed_pages(&oldest)) : 0;
         if (pages >= refused)

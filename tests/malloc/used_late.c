@@ -20,9 +20,10 @@
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
 enum { PAGE = 4096, SPARE = 40, MAPPINGS_USUAL = 70000, FILL = 0xEB };
 enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, LARGE = 100 << 20 };
-enum { OTHERS = 9000, HELD = 4000 };
+enum { OTHERS = 9000, HELD = 4000, MOST_HELD = 4 };
 
 #define GIANT ((size_t)3 << 29)
+#define HELD_MOST (((size_t)1 << 30) - PAGE) /* of which MOST_HELD are held back at once */
 
 static ebb_site *site;
 
@@ -241,6 +242,19 @@ static void what_is_too_large_to_be_held_back_is_not_lost(void) {
     }
 }
 
+/* There are not as many addresses again as one block had, of which others are held back then. */
+static void what_is_held_back_leaves_for_what_is_larger(void) {
+    struct rlimit limit = {4 * GIANT, 4 * GIANT};
+    char *blocks[MOST_HELD];
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    free(block_of(3 * GIANT));
+    for (unsigned i = 0; i < MOST_HELD; i++)
+        blocks[i] = block_of(HELD_MOST);
+    for (unsigned i = 0; i < MOST_HELD; i++)
+        free(blocks[i]);
+    free(block_of(3 * GIANT));
+}
+
 /* Mappings that a process may have. */
 static unsigned mappings_most(void) {
     unsigned most = 0;
@@ -363,6 +377,7 @@ int main(void) {
         ACT(large_blocks_are_held_back_too),
         ACT(where_addresses_are_few_they_are_not),
         ACT(what_is_too_large_to_be_held_back_is_not_lost),
+        ACT(what_is_held_back_leaves_for_what_is_larger),
         ACT(what_cannot_be_forbidden_is_filled_and_held_back),
         ACT(threads_that_rest_need_few_mappings_and_pages),
         ACT(what_is_forbidden_does_not_count_as_used),
