@@ -55,9 +55,9 @@ struct ebb_promoted {
  * blocks relinked to one ancestor still wait for the source's close, blocks for another. A copied
  * block's original stays valid until the source ends it; a relinked block belongs to the target at
  * once (release it there). Promoting to the region that already owns a block changes nothing; so
- * does promoting what a step bore there, but from then on the block is the target's; while the
- * target has marks, which are newer than such blocks, these are copied. `cost` may be NULL. One
- * thread at a time for both regions. Errors, all without effect:
+ * does promoting what a step bore there, but from then on the block is the target's; such blocks
+ * are copied, too, if they are exported, and while the target has marks, which are newer. `cost`
+ * may be NULL. One thread at a time for both regions. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
  * EBB_E_REGION_LIMIT, EBB_E_NO_SPACE, EBB_E_SHARED, EBB_E_MEASURING, EBB_E_DEVICE, EBB_E_ARGUMENT.

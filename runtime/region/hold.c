@@ -28,6 +28,15 @@ bool hold_is_possible(const void *start) {
     return slot && slot->room >= RANGE_SLOT;
 }
 
+bool hold_is_on(const void *start) {
+    const struct ebb_piece *piece = range_block_at((uintptr_t)start);
+    if (piece->state != PIECE_ARENA)
+        return piece->state == PIECE_BLOCK && piece->pins;
+    const struct track *track = region_track(region_of_piece(piece));
+    const struct track_slot *slot = track_find(track, (uintptr_t)start);
+    return slot && slot->align & TRACK_HELD;
+}
+
 void hold_pin(struct hold *hold, bool pinned) {
     if (hold->block->state == PIECE_ARENA)
         track_hold(region_track(region_of_piece(hold->block)), (uintptr_t)hold->start, pinned);

@@ -44,6 +44,10 @@ void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t
 /* True if bytes of the live block at `start` can be held: it is no small one. */
 bool hold_is_possible(const void *start);
 
+/* True if bytes of the live block at `start` are held, or nobody has looked whether they still are.
+ */
+bool hold_is_on(const void *start);
+
 /* The hold's block is held on by others (or by none) when this hold ends. */
 void hold_pin(struct hold *hold, bool pinned);
 

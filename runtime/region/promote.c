@@ -124,7 +124,7 @@ static bool stays_where_born(const struct track *births, struct ebb_survivor *su
                  align <= EBB_ALIGN_MAX;
     struct record_entry *born =
         plain ? track_find_born(births, (uintptr_t)survivor->block) : NULL;
-    if (!born || born->listed)
+    if (!born || born->listed || !survivor_may_stay(births->region, survivor))
         return false;
     born->listed = true;
     survivor->scratch = born;
@@ -438,9 +438,10 @@ static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
         return;
     }
     survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
+    bool further = mode == PROMOTE_APART || promotion->target != source->parent ||
+                   !survivor_may_stay(source, survivor);
     if (source->track)
-        track_note_survivor(region_track(source), (uintptr_t)survivor->block,
-                            mode == PROMOTE_APART || promotion->target != source->parent);
+        track_note_survivor(region_track(source), (uintptr_t)survivor->block, further);
     if (way == SURVIVOR_RELINKED)
         relink(promotion, survivor->block, survivor->scratch);
     else
@@ -461,11 +462,6 @@ static int acquire_all(struct promotion *promotion) {
         return result;
     }
     return 0;
-}
-
-static void check_both(const struct promotion *promotion) {
-    region_check_blocks(promotion->source);
-    region_check_blocks(promotion->target);
 }
 
 /* Nothing moves, so nothing can fail. */
@@ -503,8 +499,10 @@ static int promote(struct promotion *promotion) {
         result = acquire_and_commit(promotion);
     else
         commit_stays(promotion);
-    if (!result && EBB_CHECK_FULL)
-        check_both(promotion);
+    if (!result && EBB_CHECK_FULL) {
+        region_check_blocks(promotion->source);
+        region_check_blocks(promotion->target);
+    }
     return result;
 }
 

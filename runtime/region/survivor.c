@@ -73,7 +73,8 @@ int survivor_find(struct region *source, struct region *target, struct ebb_survi
     struct record_entry *born = source->track ? track_find_born(source->track, addr) : NULL;
     struct block_place place;
     /* a mark is newer than what was born there: what is promoted must be newer than the mark */
-    bool there = born ? target == source->parent && !target->marks
+    bool there = born ? target == source->parent && !target->marks &&
+                            survivor_may_stay(source, survivor)
                       : is_of(target, survivor->block, &place);
     bool copied = source != target && (!there || survivor->mode == PROMOTE_APART);
     if (born)

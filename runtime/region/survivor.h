@@ -10,7 +10,7 @@
 #ifndef EBB_REGION_SURVIVOR_H
 #define EBB_REGION_SURVIVOR_H
 
-#include "region/region.h"
+#include "region/hold.h"
 
 enum {
     SURVIVOR_MODE = 15,
@@ -41,6 +41,13 @@ static inline size_t survivor_align(const struct ebb_survivor *survivor) {
     uintptr_t addr = (uintptr_t)survivor->block;
     size_t natural = size_smaller((size_t)(addr & (~addr + 1)), EBB_SMALL_MAX_ALIGN);
     return survivor->align ? survivor->align : natural;
+}
+
+/* True if it may stay where it was born for the source: bytes that others need are the source's to
+ * the end. */
+static inline bool survivor_may_stay(const struct region *source,
+                                     const struct ebb_survivor *survivor) {
+    return !source->holds || !hold_is_on(survivor->block);
 }
 
 /* It lies in a safe, not in a region's own pages. */

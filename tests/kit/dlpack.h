@@ -36,4 +36,18 @@ static inline bool export_holds(const DLManagedTensor *managed) {
     return pattern_holds(managed->dl_tensor.data, bytes, (unsigned)bytes);
 }
 
+/* Takes all cached pages and writes over them: whoever still reads there, reads wrong. */
+static inline void overwrite_cached(const struct stage *stage) {
+    ebb_region region = OPEN(.name = "scribbler", .pool = stage->pool);
+    uint64_t cached = pool_stats_of(stage->pool).cached;
+    for (size_t bytes = 0; bytes < cached + MIB; bytes += 60 * KIB) {
+        void *block = ebb_region_alloc(region, 60 * KIB, 64);
+        assert_non_null(block);
+        memset(block, 0xAA, 60 * KIB);
+    }
+    assert_int_equal(ebb_region_close(region), 0);
+    ebb_pool_trim(stage->pool, cached); /* else there is more to be written every time */
+    ebb_check_pool(stage->pool);
+}
+
 #endif

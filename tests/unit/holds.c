@@ -15,20 +15,6 @@ static uint64_t held(const struct stage *stage) {
     return pool_stats_of(stage->pool).held;
 }
 
-/* Takes all cached pages and writes over them: whoever still reads there, reads wrong. */
-static void overwrite_cached(const struct stage *stage) {
-    ebb_region region = OPEN(.name = "scribbler", .pool = stage->pool);
-    uint64_t cached = pool_stats_of(stage->pool).cached;
-    for (size_t bytes = 0; bytes < cached + MIB; bytes += 60 * KIB) {
-        void *block = ebb_region_alloc(region, 60 * KIB, 64);
-        assert_non_null(block);
-        memset(block, 0xAA, 60 * KIB);
-    }
-    assert_int_equal(ebb_region_close(region), 0);
-    ebb_pool_trim(stage->pool, cached); /* else there is more to be written every time */
-    ebb_check_pool(stage->pool);
-}
-
 static void an_export_outlives_the_close_and_holds_its_pages_only(void **state) {
     struct stage *stage = *state;
     ebb_region step = OPEN(.name = "step", .parent = stage->root);

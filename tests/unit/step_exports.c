@@ -216,6 +216,140 @@ static void what_a_reset_leaves_of_an_arena_is_a_run_like_others(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- promotion ---- */
+
+/* How a block is promoted whose tensor is exported. */
+enum {
+    LEARNT = 1,  /* steps before have exported nothing: it is born in the parent */
+    PLANNED = 2, /* which is a step itself */
+    ENDED = 4,   /* the tensor had ended: the export has the block alone */
+    EARLY = 8,   /* the export comes back while the step is open, else when it has ended */
+    BESIDE = 16, /* what else was born in the parent is not promoted */
+    KEEPING = 32, /* at the end of the step */
+    RELINKED = 64, /* if that were possible */
+    WAYS = 128
+};
+
+enum { UNTIL_LEARNT = 8, EXPORTING = 6 };
+
+struct scene {
+    struct stage *stage;
+    ebb_site *outer, *inner;
+    unsigned way;
+    ebb_step above, step;
+    ebb_region parent;
+    void *left, *right; /* in the parent, around what is born there */
+    void *block;        /* of a tensor */
+    size_t offset;      /* of its elements */
+    DLManagedTensor *managed;
+    struct ebb_survivor list[2];
+    unsigned count;
+};
+
+/* A tensor; or, as it is not exported, a block like its own. */
+static void make_block(struct scene *scene, bool exports) {
+    scene->offset = 0;
+    if (!exports) {
+        scene->block = block_of(scene->step.region, 50000, 256);
+        return;
+    }
+    struct ebb_tensor *tensor = tensor_of_bytes(scene->step.region, 50000);
+    scene->block = tensor->storage->block;
+    scene->offset = (size_t)((char *)tensor->data - (char *)scene->block);
+}
+
+static void begin_scene(struct scene *scene, bool exports) {
+    ebb_region root = scene->stage->root;
+    scene->above = scene->way & PLANNED ? begin(scene->outer, root) : (ebb_step){root, NULL};
+    scene->parent = scene->above.region;
+    scene->left = block_of(scene->parent, 3000, 64);
+    scene->step = begin(scene->inner, scene->parent);
+    make_block(scene, exports);
+    scene->list[1] = survivor_of(block_of(scene->step.region, 4000, 64), EBB_PROMOTE_COPY);
+    scene->right = block_of(scene->parent, 7000, 64);
+}
+
+/* The step promotes the block, and ends. */
+static void promote_in(struct scene *scene, bool exports) {
+    unsigned way = exports ? scene->way : scene->way & ~(unsigned)(ENDED | EARLY | BESIDE);
+    scene->managed = exports ? share(scene->block) : NULL; /* where its tensor lies */
+    if (way & ENDED)
+        assert_int_equal(ebb_object_end(scene->block), 0);
+    scene->list[0] =
+        survivor_of(scene->block, way & RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY);
+    scene->count = way & BESIDE ? 1 : 2;
+    if (!(way & KEEPING))
+        assert_int_equal(ebb_promote(scene->step.region, scene->parent, scene->list, scene->count,
+                                     NULL), 0);
+    ebb_check_pool(scene->stage->pool);
+    if (way & EARLY && !(way & KEEPING)) {
+        give_back(scene->managed);
+        scene->managed = NULL;
+        assert_int_equal(ebb_region_count_exports(scene->step.region), 0);
+    }
+    assert_int_equal(way & KEEPING ? ebb_step_end_keeping(scene->step, scene->parent, scene->list,
+                                                          scene->count, NULL, NULL)
+                                   : ebb_step_end(scene->step), 0);
+}
+
+static bool all_hold(const struct scene *scene) {
+    return pattern_holds(scene->left, 3000, 3000) && pattern_holds(scene->right, 7000, 7000) &&
+           pattern_holds((char *)scene->list[0].block + scene->offset, 50000, 50000) &&
+           (scene->count < 2 || pattern_holds(scene->list[1].block, 4000, 4000)) &&
+           (!scene->managed || export_holds(scene->managed));
+}
+
+static void end_scene(struct scene *scene, bool exports) {
+    if (exports)
+        overwrite_cached(scene->stage);
+    assert_true(all_hold(scene));
+    if (scene->managed)
+        give_back(scene->managed);
+    scene->managed = NULL;
+    assert_int_equal(ebb_region_count_exports(scene->parent), 0);
+    if (exports)
+        overwrite_cached(scene->stage);
+    assert_true(all_hold(scene));
+    for (unsigned i = 0; i < scene->count; i++)
+        assert_int_equal(ebb_region_release(scene->parent, scene->list[i].block), 0);
+    assert_int_equal(ebb_region_release(scene->parent, scene->left), 0);
+    assert_int_equal(ebb_region_release(scene->parent, scene->right), 0);
+    assert_int_equal(stats_of(scene->parent).blocks.current, 0);
+    if (scene->way & PLANNED)
+        assert_int_equal(ebb_step_end(scene->above), 0);
+}
+
+static bool is_born_above(const struct scene *scene) {
+    return ebb_region_of(scene->block).lane == scene->parent.lane;
+}
+
+static void promote_exported(struct scene *scene) {
+    unsigned learns = scene->way & LEARNT ? UNTIL_LEARNT : 0;
+    for (unsigned i = 0; i < learns + EXPORTING; i++) {
+        bool exports = i >= learns;
+        begin_scene(scene, exports);
+        assert_true(scene->way & LEARNT ? i != learns || is_born_above(scene)
+                                        : !is_born_above(scene)); /* it would be in vain */
+        promote_in(scene, exports);
+        assert_true(!exports || (scene->list[0].block != scene->block &&
+                                 scene->list[0].mode == EBB_PROMOTE_COPY));
+        end_scene(scene, exports);
+    }
+}
+
+/* Its bytes stay the step's as long as others need them, though they lie in the parent, and the
+ * parent gets others. */
+static void exported_blocks_are_copied_wherever_they_were_born(void **state) {
+    struct stage *stage = *state;
+    for (unsigned way = 0; way < WAYS; way++) {
+        struct scene scene = {.stage = stage, .way = way};
+        scene.outer = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        scene.inner = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        promote_exported(&scene);
+        assert_int_equal(ebb_site_destroy(scene.inner) + ebb_site_destroy(scene.outer), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_planned_block_that_is_held_stays_as_it_is),
@@ -225,6 +359,7 @@ int main(void) {
         STAGED(nobody_meets_a_step_that_has_ended_with_an_export),
         STAGED(an_export_that_was_given_back_leaves_the_arena_to_the_next_step),
         STAGED(what_a_reset_leaves_of_an_arena_is_a_run_like_others),
+        STAGED(exported_blocks_are_copied_wherever_they_were_born),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
