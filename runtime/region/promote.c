@@ -90,7 +90,8 @@ static bool can_relink(const struct promotion *promotion, const struct ebb_piece
 static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     int mode = survivor->mode & SURVIVOR_MODE;
     return survivor_is(survivor, SURVIVOR_LARGE) && mode != EBB_PROMOTE_COPY &&
-           mode != PROMOTE_APART && can_relink(promotion, survivor->scratch);
+           mode != PROMOTE_APART && survivor_is_aligned(survivor) &&
+           can_relink(promotion, survivor->scratch);
 }
 
 /* It may be relinked, and has no run that it takes along anyway. */

@@ -43,11 +43,16 @@ static inline size_t survivor_align(const struct ebb_survivor *survivor) {
     return survivor->align ? survivor->align : natural;
 }
 
+/* Where it lies it has the alignment that its copy would be given. */
+static inline bool survivor_is_aligned(const struct ebb_survivor *survivor) {
+    return !survivor->align || ((uintptr_t)survivor->block & (survivor->align - 1)) == 0;
+}
+
 /* True if it may stay where it was born for the source: bytes that others need are the source's to
  * the end. */
 static inline bool survivor_may_stay(const struct region *source,
                                      const struct ebb_survivor *survivor) {
-    return !source->holds || !hold_is_on(survivor->block);
+    return survivor_is_aligned(survivor) && (!source->holds || !hold_is_on(survivor->block));
 }
 
 /* It lies in a safe, not in a region's own pages. */

@@ -61,6 +61,46 @@ static void a_copy_keeps_the_alignment_of_its_address_or_the_one_asked(void **st
     }
 }
 
+/* Next to the start of a page. */
+static void leave_off_page(ebb_region region) {
+    char *block = block_of(region, 1088, 64);
+    while (((uintptr_t)block + 1088) % PAGE == 0)
+        block = block_of(region, 1088, 64);
+}
+
+/* A survivor of steps asks for more alignment than its block has, but by chance where nothing lies
+ * before it. */
+static void promote_aligned(const struct stage *stage, struct ebb_survivor survivor, size_t bytes,
+                            size_t align, bool askew) {
+    bool large = bytes > KIB;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 8; i++) {
+        ebb_region parent = OPEN(.parent = stage->root);
+        leave_askew(parent);
+        leave_off_page(parent);
+        ebb_step step = ebb_step_begin_under(site, parent, 0);
+        if (askew)
+            (large ? leave_off_page : leave_askew)(step.region);
+        survivor.block = block_of(step.region, bytes, large ? 64 : 16);
+        survivor.align = align;
+        assert_int_equal(promote_one(step.region, parent, &survivor, NULL), 0);
+        assert_int_equal((uintptr_t)survivor.block % align, 0);
+        assert_true(pattern_holds(survivor.block, bytes, (unsigned)bytes));
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(ebb_region_release(parent, survivor.block), 0);
+        assert_int_equal(ebb_region_close(parent), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_survivor_has_the_alignment_asked_whatever_way_it_goes(void **state) {
+    for (int mode = EBB_PROMOTE_AUTO; mode <= EBB_PROMOTE_RELINK; mode++)
+        for (int askew = 0; askew < 2; askew++) {
+            promote_aligned(*state, survivor_of(NULL, mode), 100, 64, askew);
+            promote_aligned(*state, survivor_of(NULL, mode), 5000, PAGE, askew);
+        }
+}
+
 static void a_relinked_block_keeps_its_address_and_changes_owner(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.name = "child", .parent = stage->root);
@@ -524,6 +564,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_copy_has_its_own_address_and_the_same_bytes),
         STAGED(a_copy_keeps_the_alignment_of_its_address_or_the_one_asked),
+        STAGED(a_survivor_has_the_alignment_asked_whatever_way_it_goes),
         STAGED(a_relinked_block_keeps_its_address_and_changes_owner),
         STAGED(what_is_written_to_a_relinked_block_is_seen_by_its_new_owner),
         STAGED(a_small_block_is_copied_though_relinking_was_asked),
