@@ -289,6 +289,8 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
 
 void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     struct region *parent = track->region->parent;
+    if (bytes > EBB_PAGE && track_refuses(track, track_cursor(track), bytes))
+        return NULL;
     void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
     if (!block)
         return NULL;

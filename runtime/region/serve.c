@@ -323,14 +323,9 @@ static size_t room_above(const struct track *track, uint32_t id) {
 
 /* Hardly one of the survivors that the slot was learnt from: the step does something else. If it
  * survives all the same, they have grown. */
-static bool is_no_survivor(const struct track *track, uint32_t id, size_t bytes) {
-    return bytes > EBB_PAGE &&
+bool track_refuses(const struct track *track, uint32_t id, size_t bytes) {
+    return bytes > EBB_PAGE && track->slots[id].align & TRACK_TENURED &&
            size_smaller(bytes, PLAN_ROOM_MOST) / SURVIVORS_VARY > room_above(track, id);
-}
-
-bool track_is_refused(const struct track *track, uint32_t id) {
-    const struct track_slot *slot = &track->slots[id];
-    return slot->align & TRACK_TENURED && is_no_survivor(track, id, slot->bytes);
 }
 
 /* The slot's block is to be in the parent. */
@@ -342,7 +337,7 @@ static void *use_above(struct track *track, struct track_slot *slot, size_t byte
         note_growth(track, slot, bytes);
     if (!tenure)
         return NULL;
-    if (!guest && is_no_survivor(track, id, bytes)) {
+    if (track_refuses(track, id, bytes)) {
         note_needed(track, slot, bytes);
         track->had_refused = true;
         return NULL;
@@ -437,7 +432,7 @@ static bool is_hopeless(const struct track *track, size_t bytes) {
 /* The next slot's block is to be in the parent, and what came may be meant for it. */
 static bool may_be_above(const struct track *track, size_t bytes) {
     uint32_t id = track_cursor(track), align = track->slots[id].align;
-    return align & TRACK_GUEST || (align & TRACK_TENURED && !is_no_survivor(track, id, bytes));
+    return align & TRACK_GUEST || (align & TRACK_TENURED && !track_refuses(track, id, bytes));
 }
 
 enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key) {

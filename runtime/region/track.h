@@ -291,9 +291,8 @@ struct track_missed {
 struct track_missed track_missed(const struct track *track);
 void track_unmiss(struct track *track, const struct track_missed *before);
 
-/* The slot, below the cursor, is that of a survivor, and what came in this step is too large to be
- * taken for one. */
-bool track_is_refused(const struct track *track, uint32_t id);
+/* The slot is that of a survivor, and so many bytes are too many to be taken for one. */
+bool track_refuses(const struct track *track, uint32_t id, size_t bytes);
 
 /* The live slot of the arena at `addr`, or NULL. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr);
@@ -392,8 +391,8 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 /* A block in the parent for a slot that is tenured, or a guest's; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align, bool guest);
 
-/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, or the
- * request is not valid, and the slot still is the next. The request has no key. */
+/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, the request
+ * is not valid, or the slot refuses it: that still is the next. The request has no key. */
 void *track_bear_next(struct track *track, size_t bytes, size_t align);
 
 /* The entry of the block at `addr`, if it was born in the parent and was not promoted yet. */
@@ -484,9 +483,9 @@ static inline bool track_ignores(const struct track *track, size_t bytes, size_t
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
 }
 
-/* track_is_refused(), which is asked only where there may be one. */
+/* track_refuses() what came for a slot below the cursor; asked only where it may have. */
 static inline bool track_has_refused(const struct track *track, uint32_t id) {
-    return track->had_refused && track_is_refused(track, id);
+    return track->had_refused && track_refuses(track, id, track->slots[id].bytes);
 }
 
 static inline uint32_t track_cursor(const struct track *track) {

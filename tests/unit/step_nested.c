@@ -2,7 +2,8 @@
 /*
  * step_nested.c - steps within steps, all of them planned: what the inner ones bear lies in slots
  * of the outer one, or beside them. Steps are made up by dice and repeat with mistakes; counters,
- * their peaks too, are what a model says, and every block keeps its bytes.
+ * their peaks too, are what a model says, and every block keeps its bytes. What is no survivor of
+ * an inner step has no slot of the outer one.
  */
 #include "kit/test.h"
 
@@ -306,11 +307,82 @@ static void wild_steps_are_what_a_model_says(void **state) {
     play_seeds(state, 12);
 }
 
+/* ---- what is no survivor ---- */
+
+enum { LEARNING = 6, SURVIVOR = 8000, FAR_LARGER = 64 << 10 };
+
+/* In front of its survivor the step has a gap, that of a block which no plan has: its alignment is
+ * above a page. */
+static ebb_step begin_inner(ebb_site *site, ebb_region parent) {
+    ebb_step step = ebb_step_begin_under(site, parent, 1);
+    void *gap = block_of(step.region, FAR_LARGER, 2 * PAGE);
+    assert_int_equal(ebb_region_release(step.region, gap), 0);
+    block_of(step.region, 3000, 64);
+    return step;
+}
+
+static ebb_site *inner_site(struct stage *stage) {
+    ebb_site *site = SITE(.name = "inner", .pool = stage->pool);
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = begin_inner(site, stage->root);
+        void *block = ebb_region_alloc(step.region, SURVIVOR, 64);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_COPY);
+        assert_int_equal(
+            ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    }
+    assert_int_equal(site_stats(site).tenured_right, LEARNING - 2);
+    return site;
+}
+
+/* Each step has one block, as large as what is no survivor of the inner one. */
+static ebb_site *outer_site(struct stage *stage) {
+    ebb_site *site = SITE(.name = "outer", .pool = stage->pool);
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+        block_of(step.region, FAR_LARGER, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    return site;
+}
+
+/* The gap has room for it. */
+static void ask_without_pages(struct stage *stage, ebb_region region) {
+    (void)ebb_pool_trim(stage->pool, 0);
+    size_t pages = (size_t)pool_stats_of(stage->pool).reserved.current;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, pages), 0);
+    void *block = ebb_region_alloc_zeroed(region, FAR_LARGER, 64);
+    assert_true(block && ebb_region_of(block).lane == region.lane);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+}
+
+static void what_is_far_larger_than_a_survivor_takes_no_slot_of_the_outer_step(void **state) {
+    struct stage *stage = *state;
+    for (unsigned limited = 0; limited < 2; limited++) {
+        ebb_site *outer = outer_site(stage), *inner = inner_site(stage);
+        ebb_step above = ebb_step_begin_under(outer, stage->root, 1);
+        ebb_step step = begin_inner(inner, above.region);
+        if (limited)
+            ask_without_pages(stage, step.region);
+        else
+            block_of(step.region, FAR_LARGER, 64);
+        assert_int_equal(stats_of(above.region).blocks.current, 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        block_of(above.region, FAR_LARGER, 64);
+        assert_int_equal(ebb_step_end(above), 0);
+        assert_int_equal(end(inner).tenured_wrong, 0);
+        struct ebb_site_stats stats = end(outer);
+        assert_int_equal(stats.hits, LEARNING - 2 + 1);
+        assert_int_equal(stats.missed, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(steps_that_repeat_are_what_a_model_says),
         STAGED(steps_with_mistakes_are_what_a_model_says),
         STAGED(wild_steps_are_what_a_model_says),
+        STAGED(what_is_far_larger_than_a_survivor_takes_no_slot_of_the_outer_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
