@@ -38,6 +38,7 @@ struct work {
     uint64_t worked; /* for all plans that were tried: they have one bound */
     uint64_t guests_most; /* bytes */
     bool ahead;    /* what grew gets more room than it asked for */
+    bool unseated; /* the plan that comes back has no guests, and might have some */
     bool outlived; /* what was too large for a survivor has survived */
     bool goes_on;  /* another step is to be recorded */
     bool searches; /* a thread of the site's is to begin */
@@ -388,10 +389,19 @@ static void refine(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
-/* The plan without them, as it was. */
+/* Some blocks are born in the parent, where others might lie for a while, and none does. */
+static bool has_no_guests(const struct plan *plan) {
+    uint32_t at = 0;
+    while (at < plan->slot_count && !plan->slots[at].tenured)
+        at++;
+    return at < plan->slot_count && !plan->guest_count;
+}
+
+/* The plan without them, as it was: there may have been no room in the parent then. */
 static void coarsen(struct work *work) {
     work->plan = work->course->coarser;
     work->course->coarser = NULL;
+    work->unseated = work->plan && has_no_guests(work->plan);
 }
 
 /* A larger plan for which the pool's limit leaves no pages would serve nothing. */
@@ -440,7 +450,7 @@ static void put_plan(struct work *work) {
     learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
     if (work->verdict == LEARN_GROW)
         learn_grew(&course->learning);
-    if (work->draft && work->draft->tenured && !work->guests_most)
+    if (work->unseated || (work->draft && work->draft->tenured && !work->guests_most))
         learn_left_out(&course->learning);
     forget_note(course);
     if (work->lane->site->options.search_ns)

@@ -33,6 +33,7 @@ struct loop {
     void *gradient[GRADIENTS];
     void *speck[SPECKS];
     unsigned specks; /* so many small blocks survive, too */
+    unsigned loose;  /* and so many others come first */
     void *kept;
     void *hoard[STEPS * GRADIENTS];
     unsigned hoarded;
@@ -138,6 +139,8 @@ static void pass(struct loop *loop, enum odd odd) {
         hoard_gradients(loop);
     gradients_release(loop->parent, loop->gradient);
     release_specks(loop);
+    for (unsigned i = 0; i < loop->loose; i++)
+        block_of(step.region, 48, 16);
     if (odd == OUTGROWN)
         more = block_of(step.region, LAYERS * size, 64);
     for (unsigned i = 0; i < LAYERS; i++) {
@@ -365,6 +368,28 @@ static void plans_that_are_made_without_such_a_parent_have_guests_later(void **s
     }
 }
 
+/* Small blocks repeat, so they are planned as well; but for one step that does badly. */
+static void so_has_a_plan_without_small_blocks_that_comes_back(void **state) {
+    static const unsigned loose[] = {8, 5, 5, 5};
+    struct loop loop = begin(*state);
+    ebb_site *outer = SITE(.name = "epochs", .pool = loop.pool);
+    ebb_region root = loop.parent;
+    ebb_step epoch = ebb_step_begin_under(outer, root, 1);
+    loop.parent = epoch.region;
+    for (unsigned i = 0; i < LEARNING; i++) {
+        loop.loose = loose[i];
+        pass(&loop, i == LEARNING - 1 ? OUTGROWN : AS_LEARNT);
+    }
+    assert_int_equal(site_stats(loop.site).plans, 3); /* the first one again */
+    gradients_release(loop.parent, loop.gradient);
+    assert_int_equal(ebb_step_end(epoch), 0);
+    loop.parent = root;
+    pass_often(&loop, 64);
+    assert_int_equal(loop.guests, GRADIENTS);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+    end(&loop);
+}
+
 /* What the parent had in the step before is known, though another track followed that one. */
 static void steps_that_stay_readable_have_guests(void **state) {
     static const uint32_t rings[] = {0, 3, 8};
@@ -445,6 +470,7 @@ int main(void) {
         STAGED(guests_are_back_where_there_is_room_again),
         STAGED(guests_wait_until_there_is_a_parent_that_may_have_them),
         STAGED(plans_that_are_made_without_such_a_parent_have_guests_later),
+        STAGED(so_has_a_plan_without_small_blocks_that_comes_back),
         STAGED(steps_that_stay_readable_have_guests),
         STAGED(guests_grow_with_their_step),
         STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),
