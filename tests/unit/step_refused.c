@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan
- * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was, or a
- * survivor's that it may have been meant for. What an unplanned step would get is not refused: the
+ * serves all the rest as if nobody had asked. What an unplanned step would get is not refused: the
  * arena gives way.
  */
-#include "kit/gradients.h"
-
-enum { SIZE = 64 << 10, LEARNING = 6, STEPS = 14 };
-
-static void refused_bytes(ebb_region region, size_t bytes) {
-    assert_no_block(ebb_region_alloc(region, bytes, 64), EBB_E_POOL_LIMIT);
-}
-
-static void refused(ebb_region region, size_t blocks) {
-    refused_bytes(region, blocks * SIZE);
-}
+#include "kit/refused.h"
 
 /* Requests of a few blocks up to more than the whole plan, in front of a block that has a slot. */
 static void a_try_takes_no_slot_and_no_arena(void **state) {
@@ -65,22 +54,6 @@ static void nor_does_a_small_try(void **state) {
     pool_end(pool);
 }
 
-/* A block whose pages are the pool's again when it goes. */
-static void *relinked_block(ebb_region region) {
-    ebb_region child = OPEN(.parent = region);
-    struct ebb_survivor survivor = survivor_of(block_of(child, 4 * SIZE, 64), EBB_PROMOTE_RELINK);
-    assert_int_equal(ebb_close_keeping(child, region, &survivor, 1, NULL, NULL), 0);
-    return survivor.block;
-}
-
-/* From now on the pool has no page beside those that are in use. */
-static void fill_up(ebb_pool *pool) {
-    struct ebb_pool_stats stats = {.size = sizeof stats};
-    (void)ebb_pool_trim(pool, 0);
-    assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
-    assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
-}
-
 /* What is refused until others' releases are looked for takes one slot of the plan, not two, and is
  * missed, however large it is. */
 static void a_second_try_takes_no_second_slot(void **state) {
@@ -88,7 +61,7 @@ static void a_second_try_takes_no_second_slot(void **state) {
         ebb_pool *pool = POOL(0);
         ebb_region run = OPEN(.pool = pool), other = OPEN(.parent = run);
         ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-        void *waits = relinked_block(other);
+        void *waits = relinked_block(other, 4);
         for (unsigned i = 0; i <= LEARNING; i++) {
             ebb_step step = ebb_step_begin_under(site, run, 0);
             for (unsigned block = 0; block < blocks; block++) {
@@ -110,91 +83,6 @@ static void a_second_try_takes_no_second_slot(void **state) {
         assert_int_equal(ebb_site_destroy(site), 0);
         assert_int_equal(ebb_region_close(run), 0);
         pool_end(pool);
-    }
-}
-
-enum { LAYERS = 40, LATE = 12 };
-
-struct training {
-    ebb_pool *pool;
-    ebb_region run;
-    ebb_site *site;
-    void *gradient[GRADIENTS];
-};
-
-/* What survived the step before goes first, and makes room for layers, among which one is tried in
- * vain; what survives this one comes last, and there may be another try among it. */
-static void train(struct training *training, size_t try, size_t late_try) {
-    void *layer[LAYERS];
-    struct ebb_survivor survivors[GRADIENTS];
-    ebb_step step = ebb_step_begin_under(training->site, training->run, 1);
-    unsigned made = 0;
-    gradients_release(training->run, training->gradient);
-    for (unsigned k = 0; k < LAYERS; k++) {
-        if (try && k == LAYERS - LATE - 2)
-            refused(step.region, try);
-        layer[k] = block_of(step.region, SIZE, 64);
-    }
-    for (unsigned k = LAYERS; k-- > 0;) {
-        if (k < LAYERS - LATE && made < GRADIENTS) {
-            if (late_try && made == GRADIENTS / 2)
-                refused(step.region, late_try);
-            survivors[made] = survivor_of(block_of(step.region, SIZE, 64), EBB_PROMOTE_AUTO);
-            pattern_fill(survivors[made].block, SIZE, made);
-            made++;
-        }
-        assert_int_equal(ebb_region_release(step.region, layer[k]), 0);
-    }
-    assert_int_equal(ebb_step_end_keeping(step, training->run, survivors, made, NULL, NULL), 0);
-    for (unsigned k = 0; k < made; k++)
-        training->gradient[k] = survivors[k].block;
-}
-
-/* One that has been learnt. */
-static struct training begin_training(void) {
-    ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
-    struct training training = {.pool = pool, .run = OPEN(.pool = pool),
-                                .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
-    for (unsigned i = 0; i < LEARNING; i++)
-        train(&training, 0, 0);
-    return training;
-}
-
-static void end_training(struct training *training) {
-    assert_int_equal(ebb_site_destroy(training->site), 0);
-    assert_int_equal(ebb_region_close(training->run), 0);
-    pool_end(training->pool);
-}
-
-/* In front of a slot whose block lies in the parent for a while. */
-static void a_try_turns_no_guest_away(void **state) {
-    for (size_t try = 11; try < 30; try += 6) {
-        struct training training = begin_training();
-        struct ebb_site_stats learnt = site_stats(training.site);
-        assert_true(learnt.guests > 0);
-        for (unsigned i = 0; i < STEPS; i++)
-            train(&training, try + 10, 0);
-        struct ebb_site_stats stats = site_stats(training.site);
-        assert_int_equal(stats.plans, learnt.plans);
-        assert_int_equal(stats.plan_height, learnt.plan_height);
-        assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
-        end_training(&training);
-    }
-}
-
-/* In front of a survivor's slot: there are as many bytes, but in several parts. */
-static void a_try_before_a_survivor_harms_no_plan(void **state) {
-    for (size_t try = 12; try < 32; try += 5) {
-        struct training training = begin_training();
-        struct ebb_site_stats learnt = site_stats(training.site);
-        for (unsigned i = 0; i < STEPS; i++)
-            train(&training, 0, try);
-        struct ebb_site_stats stats = site_stats(training.site);
-        assert_int_equal(stats.hits - learnt.hits, STEPS * (LAYERS + GRADIENTS));
-        assert_int_equal(stats.missed, learnt.missed);
-        assert_int_equal(stats.takeovers, 0);
-        assert_int_equal(stats.plans, learnt.plans);
-        end_training(&training);
     }
 }
 
@@ -571,9 +459,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
         cmocka_unit_test(nor_does_a_small_try),
-        cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
         cmocka_unit_test(a_second_try_takes_no_second_slot),
-        cmocka_unit_test(a_try_turns_no_guest_away),
         cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),

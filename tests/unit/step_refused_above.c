@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_refused_above.c - training steps that ask for what the pool's limit refuses, in front of a
+ * block that lies in the parent: a survivor, or a guest.
+ */
+#include "kit/gradients.h"
+#include "kit/refused.h"
+
+enum { LAYERS = 40, LATE = 12 };
+
+struct training {
+    ebb_pool *pool;
+    ebb_region run;
+    ebb_site *site;
+    void *gradient[GRADIENTS];
+};
+
+/* What survived the step before goes first, and makes room for layers, among which one is tried in
+ * vain; what survives this one comes last, and there may be another try among it. */
+static void train(struct training *training, size_t try, size_t late_try) {
+    void *layer[LAYERS];
+    struct ebb_survivor survivors[GRADIENTS];
+    ebb_step step = ebb_step_begin_under(training->site, training->run, 1);
+    unsigned made = 0;
+    gradients_release(training->run, training->gradient);
+    for (unsigned k = 0; k < LAYERS; k++) {
+        if (try && k == LAYERS - LATE - 2)
+            refused(step.region, try);
+        layer[k] = block_of(step.region, SIZE, 64);
+    }
+    for (unsigned k = LAYERS; k-- > 0;) {
+        if (k < LAYERS - LATE && made < GRADIENTS) {
+            if (late_try && made == GRADIENTS / 2)
+                refused(step.region, late_try);
+            survivors[made] = survivor_of(block_of(step.region, SIZE, 64), EBB_PROMOTE_AUTO);
+            pattern_fill(survivors[made].block, SIZE, made);
+            made++;
+        }
+        assert_int_equal(ebb_region_release(step.region, layer[k]), 0);
+    }
+    assert_int_equal(ebb_step_end_keeping(step, training->run, survivors, made, NULL, NULL), 0);
+    for (unsigned k = 0; k < made; k++)
+        training->gradient[k] = survivors[k].block;
+}
+
+/* One that has been learnt. */
+static struct training begin_training(void) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
+    struct training training = {.pool = pool, .run = OPEN(.pool = pool),
+                                .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
+    for (unsigned i = 0; i < LEARNING; i++)
+        train(&training, 0, 0);
+    return training;
+}
+
+static void end_training(struct training *training) {
+    assert_int_equal(ebb_site_destroy(training->site), 0);
+    assert_int_equal(ebb_region_close(training->run), 0);
+    pool_end(training->pool);
+}
+
+/* In front of a slot whose block lies in the parent for a while. */
+static void a_try_turns_no_guest_away(void **state) {
+    for (size_t try = 11; try < 30; try += 6) {
+        struct training training = begin_training();
+        struct ebb_site_stats learnt = site_stats(training.site);
+        assert_true(learnt.guests > 0);
+        for (unsigned i = 0; i < STEPS; i++)
+            train(&training, try + 10, 0);
+        struct ebb_site_stats stats = site_stats(training.site);
+        assert_int_equal(stats.plans, learnt.plans);
+        assert_int_equal(stats.plan_height, learnt.plan_height);
+        assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
+        end_training(&training);
+    }
+}
+
+/* In front of a survivor's slot: there are as many bytes, but in several parts. */
+static void a_try_before_a_survivor_harms_no_plan(void **state) {
+    for (size_t try = 12; try < 32; try += 5) {
+        struct training training = begin_training();
+        struct ebb_site_stats learnt = site_stats(training.site);
+        for (unsigned i = 0; i < STEPS; i++)
+            train(&training, 0, try);
+        struct ebb_site_stats stats = site_stats(training.site);
+        assert_int_equal(stats.hits - learnt.hits, STEPS * (LAYERS + GRADIENTS));
+        assert_int_equal(stats.missed, learnt.missed);
+        assert_int_equal(stats.takeovers, 0);
+        assert_int_equal(stats.plans, learnt.plans);
+        end_training(&training);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
+        cmocka_unit_test(a_try_turns_no_guest_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
