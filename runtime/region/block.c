@@ -246,12 +246,12 @@ static void *allocate_planned(struct region *region, const struct request *reque
     struct track_missed before = track_missed(track);
     enum track_turn turn = track_turn(track, request->bytes, request->key);
     void *block = turn == TRACK_FIRST ? place_planned(track, request) : NULL;
-    track->tight = false;
+    track->tight = turn == TRACK_TOLD;
     if (block)
         return block;
     block = allocate_in_lane(region, request); /* the plan is asked once */
-    if (turn == TRACK_LAST && block)
-        (void)place_planned(track, request); /* it has no room, and hears of what it lacks */
+    if (turn != TRACK_FIRST && block)
+        track_pass(track, request->bytes, request->align, request->key, request->own);
     if (block)
         track_note_block(track, block, request->bytes, request->align, request->key,
                          request->own);

@@ -312,7 +312,7 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
         return;
     if (!turned_away && !track->tight && has_outgrown(track, bytes))
         track->serving = !track_outgrow(track, bytes) && track->serving;
-    else if (track->serving && track->misses > TRACK_MISSES_MOST)
+    else if (track->misses > TRACK_MISSES_MOST)
         give_up(track);
 }
 
@@ -414,6 +414,18 @@ void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key,
     return block;
 }
 
+void track_pass(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
+    if (!key && track_leaves_next(track)) {
+        track_pass_next(track, 0);
+        return;
+    }
+    bool serving = track->serving;
+    track->serving = false;
+    (void)track_place(track, bytes, align, key, tenure);
+    track->serving = serving && track->arena && !track->seen.given_up;
+    track_set_paths(track);
+}
+
 /* ---- what cannot be had ---- */
 
 /* Bytes of its pages in which a block may be placed, and more. */
@@ -442,7 +454,7 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key) {
         return TRACK_FIRST;
     if (!(key && track->plan->by_key) && !may_be_above(track, bytes))
         return TRACK_LAST;
-    return is_hopeless(track, bytes) ? TRACK_NEVER : TRACK_FIRST;
+    return is_hopeless(track, bytes) ? TRACK_TOLD : TRACK_FIRST;
 }
 
 struct track_missed track_missed(const struct track *track) {

@@ -179,10 +179,9 @@ struct track {
     bool coarse;        /* of the plan, while it is served */
     bool had_grown;     /* slots have sizes that did not fit, or are TRACK_TRIMMED */
     bool sizes_wanted;  /* slots that become smaller are TRACK_TRIMMED: others' sizes make a plan */
-    bool tight;         /* the pool has no pages for what is asked for, until lanes were asked */
+    bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
     bool had_refused;   /* what came was far too large for slots in the parent */
-    uint32_t overdue[TRACK_OVERDUE_MOST];
-    uint32_t overdue_count;
+    uint32_t overdue[TRACK_OVERDUE_MOST], overdue_count;
     uint32_t missed_at, misses; /* in a row */
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
@@ -277,11 +276,13 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
  * error: it is to be had elsewhere. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
-/* When the plan is asked for a block: before the lanes; when they have had it, as the pool has no
- * pages for it and the plan no room, and would pass its slot for nothing; or not at all, where what
- * is free in pages of the step and its parent is too little. Where a plan may know another place,
- * in the parent or by the key, it is asked before them, but nothing is taken over for that. */
-enum track_turn { TRACK_FIRST, TRACK_LAST, TRACK_NEVER };
+/* The lanes have had the block before the plan was asked: it passes its slot, and serves none. */
+void track_pass(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
+
+/* When the plan is asked for a block: before the lanes; or when they have had it, to pass its slot:
+ * as pool and plan have no room for it, or told so only, where the plan may know a place, above or
+ * by the key, but free pages are too few. For what it may know a place nothing is taken over. */
+enum track_turn { TRACK_FIRST, TRACK_LAST, TRACK_TOLD };
 enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 
 /* Counters of what the plan missed, to be there again: what is no allocation was not missed. */

@@ -6,14 +6,24 @@
 #include "kit/gradients.h"
 #include "kit/refused.h"
 
-enum { LAYERS = 40, LATE = 12 };
+enum { LAYERS = 40, LATE = 12, TRIED = LAYERS - LATE - 2, MORE = 30 };
 
 struct training {
     ebb_pool *pool;
     ebb_region run;
     ebb_site *site;
     void *gradient[GRADIENTS];
+    ebb_region other;
+    void *waits; /* a block of its, which others release */
 };
+
+/* A layer of more than is free anywhere, until others' releases are looked for. */
+static void *late_layer(struct training *training, ebb_region region) {
+    fill_up(training->pool);
+    assert_int_equal(ebb_region_release_remote(training->other, training->waits), 0);
+    training->waits = NULL;
+    return block_of(region, MORE * SIZE, 64);
+}
 
 /* What survived the step before goes first, and makes room for layers, among which one is tried in
  * vain; what survives this one comes last, and there may be another try among it. */
@@ -24,9 +34,10 @@ static void train(struct training *training, size_t try, size_t late_try) {
     unsigned made = 0;
     gradients_release(training->run, training->gradient);
     for (unsigned k = 0; k < LAYERS; k++) {
-        if (try && k == LAYERS - LATE - 2)
+        if (try && k == TRIED)
             refused(step.region, try);
-        layer[k] = block_of(step.region, SIZE, 64);
+        layer[k] = k == TRIED && training->waits ? late_layer(training, step.region)
+                                                 : block_of(step.region, SIZE, 64);
     }
     for (unsigned k = LAYERS; k-- > 0;) {
         if (k < LAYERS - LATE && made < GRADIENTS) {
@@ -91,10 +102,27 @@ static void a_try_before_a_survivor_harms_no_plan(void **state) {
     }
 }
 
+/* In a guest's place: all that come behind it have their own. */
+static void what_was_hopeless_and_comes_late_passes_its_slot(void **state) {
+    struct training training = begin_training();
+    struct ebb_site_stats learnt = site_stats(training.site);
+    assert_int_equal(ebb_pool_set_reserved_limit(training.pool, 0), 0);
+    training.other = OPEN(.parent = training.run);
+    training.waits = relinked_block(training.other, LAYERS);
+    train(&training, 0, 0);
+    struct ebb_site_stats stats = site_stats(training.site);
+    assert_int_equal(stats.missed - learnt.missed, 1);
+    assert_int_equal(stats.missed_bytes - learnt.missed_bytes, MORE * SIZE);
+    assert_int_equal(stats.hits - learnt.hits, LAYERS + GRADIENTS - 1);
+    assert_int_equal(stats.takeovers, 0);
+    end_training(&training);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
         cmocka_unit_test(a_try_turns_no_guest_away),
+        cmocka_unit_test(what_was_hopeless_and_comes_late_passes_its_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
