@@ -459,8 +459,36 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key) {
 
 struct track_missed track_missed(const struct track *track) {
     const struct track_seen *seen = &track->seen;
-    return (struct track_missed){seen->missed, seen->missed_bytes, seen->turned_away_bytes,
-                                 seen->grown};
+    return (struct track_missed){.blocks = seen->missed, .bytes = seen->missed_bytes,
+                                 .turned_away_bytes = seen->turned_away_bytes,
+                                 .grown = seen->grown, .cursor = track_cursor(track),
+                                 .passed = track->passed, .missed_at = track->missed_at,
+                                 .misses = track->misses, .had_grown = track->had_grown};
+}
+
+/* The slot that was skipped has no place in the arena that others wait for: it is the next one
+ * again. Others' releases may have passed it in the order meanwhile. */
+static void step_back(struct track *track, const struct track_missed *before) {
+    track->blocks.from--;
+    track->blocks.calm--;
+    track->cursor = before->cursor;
+    track->passed = before->passed;
+    track->missed_at = before->missed_at;
+    track->misses = before->misses;
+    track_pass_ended(track);
+}
+
+/* A slot was passed, for what nobody has got. */
+static void unpass(struct track *track, const struct track_missed *before) {
+    due_settle(track);
+    track->cursor = track_cursor(track);
+    track->open = false;
+    track->had_grown = before->had_grown;
+    struct track_slot *passed = &track->slots[track->cursor - 1];
+    passed->bytes = 0;
+    if (!passed->room && track->cursor == before->cursor + 1)
+        step_back(track, before);
+    track_set_paths(track);
 }
 
 void track_unmiss(struct track *track, const struct track_missed *before) {
@@ -468,4 +496,6 @@ void track_unmiss(struct track *track, const struct track_missed *before) {
     track->seen.missed_bytes = before->bytes;
     track->seen.turned_away_bytes = before->turned_away_bytes;
     track->seen.grown = before->grown;
+    if (track_cursor(track) != before->cursor)
+        unpass(track, before);
 }

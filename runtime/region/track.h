@@ -285,9 +285,11 @@ void track_pass(struct track *track, size_t bytes, size_t align, uint32_t key, b
 enum track_turn { TRACK_FIRST, TRACK_LAST, TRACK_TOLD };
 enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 
-/* Counters of what the plan missed, to be there again: what is no allocation was not missed. */
+/* What the plan missed, and how far it was: to be so again, as what is no block was not missed. */
 struct track_missed {
     uint64_t blocks, bytes, turned_away_bytes, grown;
+    uint32_t cursor, passed, missed_at, misses;
+    bool had_grown;
 };
 struct track_missed track_missed(const struct track *track);
 void track_unmiss(struct track *track, const struct track_missed *before);

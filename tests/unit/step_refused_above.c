@@ -81,7 +81,8 @@ static void a_try_turns_no_guest_away(void **state) {
         struct ebb_site_stats stats = site_stats(training.site);
         assert_int_equal(stats.plans, learnt.plans);
         assert_int_equal(stats.plan_height, learnt.plan_height);
-        assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
+        assert_int_equal(stats.missed, learnt.missed);
+        assert_int_equal(stats.hits - learnt.hits, STEPS * (LAYERS + GRADIENTS));
         end_training(&training);
     }
 }
@@ -100,6 +101,44 @@ static void a_try_before_a_survivor_harms_no_plan(void **state) {
         assert_int_equal(stats.plans, learnt.plans);
         end_training(&training);
     }
+}
+
+/* Two parts of the parent are free, of which neither has room for both. */
+static void leave_two_parts(ebb_pool *pool, ebb_region run) {
+    void *blocks[3];
+    for (unsigned i = 0; i < 3; i++)
+        blocks[i] = block_of(run, SIZE, 64);
+    fill_up(pool);
+    while (ebb_region_alloc(run, SIZE, 64)) /* behind the last */
+        continue;
+    assert_int_equal(ebb_region_release(run, blocks[0]), 0);
+    assert_int_equal(ebb_region_release(run, blocks[2]), 0);
+}
+
+/* There would be as many bytes, and they may be meant for the survivor, which comes next. */
+static void a_try_that_may_be_the_survivor_leaves_it_its_slot(void **state) {
+    ebb_pool *pool = POOL(0);
+    ebb_region run = OPEN(.pool = pool);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        ebb_step step = ebb_step_begin_under(site, run, 0);
+        block_of(step.region, SIZE, 64);
+        if (i == LEARNING) {
+            leave_two_parts(pool, run);
+            refused(step.region, 2);
+        }
+        struct ebb_survivor survivor =
+            survivor_of(block_of(step.region, SIZE, 64), EBB_PROMOTE_AUTO);
+        block_of(step.region, 2000, 64);
+        assert_int_equal(ebb_step_end_keeping(step, run, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(run, survivor.block), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.hits, (LEARNING - 1) * 3);
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+    pool_end(pool);
 }
 
 /* In a guest's place: all that come behind it have their own. */
@@ -121,6 +160,7 @@ static void what_was_hopeless_and_comes_late_passes_its_slot(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
+        cmocka_unit_test(a_try_that_may_be_the_survivor_leaves_it_its_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
         cmocka_unit_test(what_was_hopeless_and_comes_late_passes_its_slot),
     };
