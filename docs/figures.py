@@ -348,7 +348,7 @@ def say_spike(rows):
     if left is None or longest is None:
         return None
     return (f"20 steps after a step of 100 times the usual size, resident memory is "
-            f"{raised(left)} times what it was before; the longest of these steps takes "
+            f"{raised(left)} times what it was before; the longest of the 40 steps after it takes "
             f"{raised(longest)} times the usual time.")
 
 

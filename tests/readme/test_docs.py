@@ -381,6 +381,17 @@ class Figures(unittest.TestCase):
             if case.startswith("flat"):
                 self.assertIn(", pointers kept for mallocs", label)
 
+    def test_the_longest_step_after_the_spike_is_of_all_that_come_then(self):
+        header = (ROOT / "bench/churn/spike.h").read_text(encoding="utf-8")
+        after = re.search(r"SPIKE_AFTER = (\d+),", header)[1]
+        rows = [*self.GOOD, *(("churn", "spike.synthetic", "ebb", metric, value)
+                              for metric, value in (("spike_rss_ratio_20", 1.15),
+                                                    ("spike_step_ratio_max", 1.61)))]
+        said = rf"; the longest of the {after} steps after it takes [0-9.]+ times the usual time\."
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        for text in (self.write(rows)[2], readme):
+            self.assertRegex(text.replace("\n  ", " "), said)
+
     def test_a_replay_without_all_peers_is_refused(self):
         some = {**self.ABOUT, "allocators": [peer for peer in self.ABOUT["allocators"]
                                              if "malloc" not in peer["name"]]}
