@@ -115,8 +115,9 @@ def round_of(chosen, case, allocators, number):
     try:
         left = [course for course in courses if attempt(course, "begin")]
         for turn in range(process.TURNS):
-            left = [course for course in turned(left, turn + number)
-                    if attempt(course, "take_turn")]
+            for course in turned(left, turn + number):
+                if not attempt(course, "take_turn"):
+                    left.remove(course)
         return [course for course in left if attempt(course, "finish", 0 if number else case.most)]
     finally:
         for course in courses:

@@ -317,6 +317,53 @@ class Rounds(unittest.TestCase):
         self.assertEqual(made.call_count, 4)
 
 
+class Beginnings(unittest.TestCase):
+    """Of courses that only note when it is their turn."""
+
+    class Course:
+        def __init__(self, name, taken, ends_after):
+            self.allocator, self.taken = types.SimpleNamespace(name=name), taken
+            self.left = ends_after
+
+        def begin(self):
+            pass
+
+        def take_turn(self):
+            self.left -= 1
+            if self.left < 0:
+                raise program.Failed("ends")
+            self.taken.append(self.allocator.name)
+
+        def finish(self, _):
+            pass
+
+        def stop(self):
+            pass
+
+    def taken_by(self, ends_after, times, number=0):
+        """(who took a turn, one after the other; who is left); the courses are named 0, 1, ..."""
+        taken = []
+        made = [self.Course(name, taken, most) for name, most in enumerate(ends_after)]
+        with unittest.mock.patch.object(serve, "courses_of", lambda *_: made), \
+                unittest.mock.patch.object(serve.process, "TURNS", times), \
+                contextlib.redirect_stderr(io.StringIO()):
+            left = serve.round_of(None, types.SimpleNamespace(most=0), made, number)
+        return taken, [course.allocator.name for course in left]
+
+    def test_they_begin_with_another_one_each_time(self):
+        for count in (1, 2, 3, 7):
+            for number in (0, 1, 2):
+                taken, _ = self.taken_by([count] * count, count, number)
+                self.assertEqual(taken[0], number % count)
+                self.assertEqual(sorted(taken[::count]), [*range(count)], taken)
+                for turn in range(count):
+                    self.assertEqual(len({*taken[turn * count:][:count]}), count)
+
+    def test_who_fails_takes_no_turn_more(self):
+        self.assertEqual(self.taken_by([3, 1, 3], 3), ([0, 1, 2, 2, 0, 0, 2], [0, 2]))
+        self.assertEqual(self.taken_by([1, 1], 3), ([0, 1], []))
+
+
 class Node(unittest.TestCase):
     """Which is as old as Debian's where it is not from elsewhere."""
 
