@@ -46,16 +46,22 @@ def make_loader(case, method, workers, batches, ahead=PREFETCH):
                                        prefetch_factor=ahead)
 
 
-def processes():
-    return [os.getpid(), *[child.pid for child in multiprocessing.active_children()]]
+def begin(loader):
+    """(its batches, this process and the workers, which there are from then on)"""
+    source = iter(loader)
+    workers = [child.pid for child in multiprocessing.active_children()]
+    if len(workers) != loader.num_workers:
+        raise RuntimeError(f"{len(workers)} child processes, and num_workers is "
+                           f"{loader.num_workers}")
+    return source, [os.getpid(), *workers]
 
 
 def run_through(loader, method, batches):
     """CPU and faults of all processes for each batch, from the WARMth on. Both readings are taken
     when the workers are as far ahead as they may be: they have made as many in between as the
     trainer has taken."""
-    pids, readings, source = processes(), [], iter(loader)
-    last = batches - 1 - PREFETCH * len(pids[1:])
+    (source, pids), readings = begin(loader), []
+    last = batches - 1 - PREFETCH * loader.num_workers
     for number in range(last + 1):
         message = next(source)
         if number in (WARM, last):
@@ -86,10 +92,10 @@ def wait_until_idle(pids):
 
 def take_at_leisure(loader, method, batches):
     """The trainer's own time for each batch."""
-    pids, spent, source = processes()[1:], 0, iter(loader)
+    (source, pids), spent = begin(loader), 0
     for number in range(batches):
         if number % AHEAD == 0:
-            wait_until_idle(pids)
+            wait_until_idle(pids[1:])
         began = time.thread_time_ns()
         batch = method.open(next(source))
         touch(batch)
@@ -104,7 +110,7 @@ def take_at_leisure(loader, method, batches):
 def hold_some(loader, method):
     """Descriptors that each batch costs that is kept, in all processes. Those of batches that are
     ready or under way are no part of it: they are as many at both counts."""
-    pids, source, held = processes(), iter(loader), []
+    (source, pids), held = begin(loader), []
 
     def count():
         wait_until_idle(pids[1:])

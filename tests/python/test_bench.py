@@ -5,9 +5,11 @@ Nothing is timed. What needs torch is skipped without it.
 """
 
 import contextlib
+import gc
 import hashlib
 import importlib.util
 import io
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -189,8 +191,59 @@ class LoaderTest(unittest.TestCase):
             case = cases.all_cases()[name]
             method = Uneven(case)
             loader = child.make_loader(case, method, 1, 10)
-            with unittest.mock.patch.object(child, "WAIT_NS", 60 * 10 ** 9):
+            with self.waiting_for(child, 1):
                 self.assertEqual(child.hold_some(loader, method), {"fds_per_batch": tensors})
+            del loader
+            gc.collect()  # its worker ends
+
+    @contextlib.contextmanager
+    def waiting_for(self, child, workers):
+        """Each wait in there is for so many workers, and is a long one if it has to be."""
+        with unittest.mock.patch.object(child, "WAIT_NS", 60 * 10 ** 9), \
+                unittest.mock.patch.object(child, "wait_until_idle",
+                                           wraps=child.wait_until_idle) as wait:
+            yield
+        self.assertEqual({len(call.args[0]) for call in wait.call_args_list}, {workers})
+
+    def test_processor_time_is_of_the_workers_too(self):
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import cases
+        import child
+        import methods
+
+        class Busy(methods.Torch):
+            def collate(self, batch):
+                end = time.process_time() + 0.05
+                while time.process_time() < end:
+                    pass
+                return super().collate(batch)
+
+        case = cases.all_cases()["tiny"]
+        method = Busy(case)
+        for workers in (1, 2):
+            loader = child.make_loader(case, method, workers, 16)
+            with self.waiting_for(child, workers):
+                found = child.run_through(loader, method, 16)
+                found.update(child.take_at_leisure(loader, method, 16))
+            self.assertGreaterEqual(found["cpu_ms_per_batch"], 50)
+            del loader
+            gc.collect()
+
+    def test_children_that_are_no_workers_are_not_counted_among_them(self):
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import cases
+        import child
+        import methods
+
+        case = cases.all_cases()["tiny"]
+        other = multiprocessing.Process(target=time.sleep, args=(1000,))
+        other.start()
+        self.addCleanup(other.join)
+        self.addCleanup(other.kill)
+        self.assertRaisesRegex(RuntimeError, "2 child processes, and num_workers is 1", child.begin,
+                               child.make_loader(case, methods.Torch(case), 1, 4))
 
     def test_workers_are_not_ahead_while_a_thread_of_the_trainer_works_for_them(self):
         sys.path.insert(0, str(LOADER.parent))
