@@ -11,10 +11,11 @@ day and the machine; what was not measured again stays. Nothing here is measured
 are rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio, a share or a
 figure beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing
 is a dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
-quick run, and a replay that left the blocks alone, or was without plans, some of the peers or some
-of the traces of bench/traces, or in which anything failed. A file that is missing or bad is named,
-and changes nothing, nor does a page that cannot be written: each figure must be a number of at most
-1e18 either way. Exit codes: 0; 2 if something was refused.
+quick run, a replay that left the blocks alone, or was without plans, some of the peers or some of
+the traces of bench/traces, or in which anything failed, and micro benchmarks or loaders in which a
+contestant of a case failed, or was left out. A file that is missing or bad is named, and changes
+nothing, nor does a page that cannot be written: each figure must be a number of at most 1e18 either
+way. Exit codes: 0; 2 if something was refused.
 """
 
 import argparse
@@ -56,6 +57,21 @@ MICRO = (
     ("400 tensors of 256 B to 4 MiB, written, ms", "large", "ms_per_step"),
     ("request of 320 blocks with survivors, us", "request", "us_per_request"),
 )
+# Who takes part in the cases that are shown, as bench/micro/contest.c has it.
+CONTESTS = {
+    "small10k": ("floor", "ebb", *PEERS, *ARENAS),
+    "const": ("floor", "ebb", *PEERS, *ARENAS),
+    "open_close": ("ebb", *ARENAS),
+    "close_n": ("ebb", *PEERS, *ARENAS),
+    "flat_count": ("floor", "ebb", "mimalloc"),
+    "large": ("floor", "ebb", "pmr", "bumpalo", *PEERS),
+    "request": ("floor", "ebb", "apr", "pmr", "bumpalo", *PEERS),
+    "release": ("ebb", "talloc", *PEERS),
+    "promote": ("floor", "ebb"),
+    "tensor": ("ebb", *PEERS),
+    "promote_objects": ("ebb",),
+    "planned": ("floor", "ebb", *PEERS),
+}
 OBJECTS = (
     ("tensor of 3 dimensions, made and ended, ns", "ns_alone"),
     ("1,000 of them, then ended one by one, ns each", "ns_thousand"),
@@ -79,6 +95,7 @@ LOADERS = (
     ("100 tensors of 32 bytes", "tiny"),
 )
 LOADER_PEERS = ("torch-fd", "torch-fs", "packed", "piped")
+LOADER_SETTINGS = ("", ".w2", ".kept")  # what the names of their cases end in
 PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108864))
 
 
@@ -649,22 +666,58 @@ def what_is_missing(rows, about):
     return None
 
 
+def missing_contestants(rows):
+    """[(case, contestant)] of the micro benchmarks; one that failed has no row of its case."""
+    return [(case, name) for case, names in CONTESTS.items() for name in names
+            if case not in rows.cases("micro", name)]
+
+
+def missing_methods(rows):
+    """[(case, method)] of the loaders, of whose time or system calls there is no row. Where strace
+    may not trace there are calls of none."""
+    def lacking(settings, metric):
+        cases = [case + setting for setting in settings for _, case in LOADERS]
+        return [(case, method) for case in cases for method in ("ebb", *LOADER_PEERS)
+                if rows.value("loader", case, method, metric) is None]
+
+    counted = any(key[0] == "loader" and key[3] == "syscalls_per_batch" for key in rows.values)
+    return lacking(LOADER_SETTINGS, "cpu_ms_per_batch") + (
+        lacking(LOADER_SETTINGS[:1], "syscalls_per_batch") if counted else [])
+
+
+# Of the sequences there are all rows or none: torch is a column of its own, and may be a dash.
+MISSING = {"micro": missing_contestants, "loader": missing_methods}
+
+
+def who_is_missing(rows):
+    """Whose figures are missing from a section that would be written, or None."""
+    for section, missing in MISSING.items():
+        found = missing(rows) if rows.cases(section, "ebb") else []
+        if found:
+            return f"a run in which {found[0][0]} lacks figures of {found[0][1]}"
+    return None
+
+
 def bundled_cases():
     return {path.name.removesuffix(".trace.gz") for path in TRACES.glob("*.trace.gz")}
 
 
-def what_is_rough(rows, about):
-    """What keeps the run's figures from being those of the whole benchmark, or None."""
-    settings = about["settings"]
-    if settings["quick"]:
-        return "a quick run"
+def what_is_rough_of_churn(rows, about):
+    """What else may be asked for does not reach the other benchmarks."""
     if not rows.cases("churn"):
-        return None  # what else may be asked for does not reach the other benchmarks
-    if not settings["touch"]:
+        return None
+    if not about["settings"]["touch"]:
         return "a run that left the blocks alone"
-    if not settings["plan"]:
+    if not about["settings"]["plan"]:
         return "a run without plans"
     return said_by_failures(about) if about["failures"] else what_is_missing(rows, about)
+
+
+def what_is_rough(rows, about):
+    """What keeps the run's figures from being those of the whole benchmark, or None."""
+    if about["settings"]["quick"]:
+        return "a quick run"
+    return what_is_rough_of_churn(rows, about) or who_is_missing(rows)
 
 
 def refuse_rough(rows, about, path):
@@ -680,7 +733,7 @@ def main():
     parser.add_argument("--loader", default=ROOT / "docs/loader.md", type=pathlib.Path)
     parser.add_argument("--rough", action="store_true",
                         help="take a quick run too, or one without touches or plans, or that "
-                             "lacks figures of traces or peers")
+                             "lacks figures of traces, cases or peers")
     options = parser.parse_args()
     try:
         about = read_about(options.json)

@@ -354,21 +354,24 @@ class Figures(unittest.TestCase):
                               ({"touch": False}, "json: of a run that left the blocks alone; "),
                               ({"plan": False}, "json: of a run without plans; ")):
             about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
-            rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
+            rows = [("churn", "t.full", "ebb", "event_ns", 5), *self.whole_micro()]
             self.assertIn(said, self.refused(rows, about, rough=False))
             alone = self.write(rows[1:], about, rough=False)[0]
             self.assertEqual(alone, 2 if setting.get("quick") else 0, setting)
 
-    def test_the_fastest_malloc_is_of_all_or_the_line_says_of_which(self):
+    def test_the_fastest_malloc_or_arena_is_of_all_or_the_line_says_of_which(self):
         figures = module_of_figures()
         text = (ROOT / "bench/micro/contest.c").read_text(encoding="utf-8")
         every = re.search(r'#define MALLOCS "(.*)"', text)[1]
         self.assertEqual(sorted(every.split()), sorted(figures.PEERS))
-        lists = {case: words.replace("MALLOCS", f'"{every}"').replace('"', "").split()
+        all_of_them = re.findall(r'\{"(\S+)", FAMILY_', text)
+        lists = {case: all_of_them if words == "NULL" else
+                 words.replace("MALLOCS", f'"{every}"').replace('"', "").split()
                  for case, words in re.findall(r'\{"(\w+)", CASE_\w+, \w+, (.*)\},', text)}
+        for case, names in figures.CONTESTS.items():
+            self.assertEqual({*lists[case]} - {"floor-in-memory"}, {*names}, case)
         for label, case, _ in figures.MICRO:
-            part = [name for name in figures.PEERS
-                    if lists[case] == ["NULL"] or name in lists[case]]
+            part = [name for name in figures.PEERS if name in figures.CONTESTS[case]]
             if part and len(part) < len(figures.PEERS):
                 self.assertIn(f"(of mallocs {', '.join(part)} alone)", label)
 
@@ -397,9 +400,47 @@ class Figures(unittest.TestCase):
                                              if "malloc" not in peer["name"]]}
         self.assertIn("json: of a run without jemalloc, jemalloc-tuned, mimalloc, tcmalloc; ",
                       self.refused(self.GOOD, some, rough=False))
-        code, error, text = self.write([("micro", "large", "ebb", "ms_per_step", 1)], some,
-                                       rough=False)
+        code, error, text = self.write(self.whole_micro(), some, rough=False)
         self.assertEqual((code, error), (0, ""))
+
+    def whole_micro(self):
+        """A row of each contestant in each case of the micro benchmarks."""
+        return [("micro", case, name, "ns", 30)
+                for case, names in module_of_figures().CONTESTS.items() for name in names]
+
+    def test_micro_benchmarks_in_which_a_contestant_failed_are_refused(self):
+        rows = self.whole_micro()
+        code, error, text = self.write(rows, rough=False)
+        self.assertEqual((code, error), (0, ""))
+        for case, name in (("release", "tcmalloc"), ("const", "bumpalo"), ("tensor", "ebb")):
+            lacking = [row for row in rows if row[1:3] != (case, name)]
+            said = f"json: of a run in which {case} lacks figures of {name}; --rough takes it"
+            self.assertIn(said, self.refused(lacking, rough=False))
+            self.assertEqual(self.write(lacking)[:2], (0, ""))
+            replay, about = self.whole()
+            self.assertIn(said, self.refused(replay + lacking, about, rough=False))
+
+    def test_loaders_in_which_a_method_failed_are_refused(self):
+        sequence = ("sequence", "pack_float32_64", "ebb", "ns", 36500)
+        methods = ("torch-fd", "torch-fs", "packed", "piped", "ebb")
+        cases = [case for _, case in module_of_figures().LOADERS]
+        times = [("loader", case + setting, method, "cpu_ms_per_batch", 1)
+                 for case in cases for setting in ("", ".w2", ".kept") for method in methods]
+        calls = [("loader", case, method, "syscalls_per_batch", 1)
+                 for case in cases for method in methods]
+        for rows in (times, times + calls):
+            code, error, text = self.write([sequence, *rows], asked="loader", rough=False)
+            self.assertEqual((code, error), (0, ""))
+            self.assertIn("32 bytes", text)
+            for case, method in (("tiny", "piped"), ("packed.w2", "torch-fd"),
+                                 ("image_u8.kept", "ebb")):
+                lacking = [row for row in rows if row[1:3] != (case, method)]
+                error = self.refused([sequence, *lacking], rough=False)
+                self.assertIn(f"json: of a run in which {case} lacks figures of {method}; --rough",
+                              error)
+                self.assertEqual(self.write(lacking, asked="loader")[:2], (0, ""))
+        self.assertIn(f"{cases[0]} lacks figures of {methods[0]}; ",
+                      self.refused(times + calls[1:], rough=False))
 
     def whole(self, *more):
         """The rows and the description of a replay of all bundled traces, and of these."""
