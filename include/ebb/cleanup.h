@@ -59,7 +59,8 @@ struct ebb_closed {
 
 /*
  * As ebb_region_close(), with the same errors, and tells what went wrong. Cleanups that fail keep
- * no region open: EBB_E_CLEANUP says that there were some. `closed` may be NULL.
+ * no region open: EBB_E_CLEANUP says that there were some. `closed` may be NULL, and must not lie
+ * in what ends: it is written after that.
  */
 EBB_API int ebb_region_close_reporting(ebb_region region, struct ebb_closed *closed);
 
