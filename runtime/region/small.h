@@ -6,7 +6,8 @@
  * Peaks are looked at only when the cursor has reached `calm` or the tally has more than
  * `calm_blocks` blocks: a block counts for at least its requested bytes in its advance, so until
  * then no counter can be above its peak. docs/design.md has the argument. Where every block must
- * be seen (budgets, sites, checked builds) `calm` is 0.
+ * be seen (budgets, sites, checked builds, steps that are recorded or follow a plan which is not
+ * coarse) `calm` is 0.
  */
 #ifndef EBB_REGION_SMALL_H
 #define EBB_REGION_SMALL_H
