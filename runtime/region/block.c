@@ -570,6 +570,7 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         return NULL;
     if (!block)
         return allocate_from(handle, bytes, align, site);
+    remote_look(region); /* as in ebb_region_resize() */
     if (!is_valid_request(region, bytes, align) || find_unheld(region, block, &old) != 0)
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes, &old))

@@ -128,6 +128,32 @@ static void a_successful_realloc_leaves_the_last_error_alone(void **state) {
     assert_int_equal(ebb_last_error(), EBB_E_FOREIGN);
 }
 
+static void count_report(void *context, const char *text) {
+    (void)text;
+    ++*(unsigned *)context;
+}
+
+/* In a region whose limit leaves no room for another block, and in one without a limit. */
+static void a_block_stays_where_others_released_what_was_behind_it(void **state) {
+    struct stage *stage = *state;
+    unsigned reports = 0;
+    ebb_report_on_exhausted(count_report, &reports);
+    for (unsigned limited = 0; limited < 2; limited++) {
+        ebb_region region = OPEN(.parent = stage->root, .limit_bytes = limited * 300 * KIB);
+        char *block = block_of(region, 200 * KIB, 64), *behind = block_of(region, 50 * KIB, 64);
+        assert_ptr_equal(behind, block + 200 * KIB);
+        assert_int_equal(ebb_region_release_remote(region, behind), 0);
+        assert_refused(ebb_region_release(region, &stage), EBB_E_FOREIGN);
+        assert_ptr_equal(ebb_region_realloc(region, block, 240 * KIB, 64), block);
+        assert_int_equal(ebb_last_error(), EBB_E_FOREIGN);
+        assert_true(pattern_holds(block, 200 * KIB, 200 * KIB));
+        assert_int_equal(stats_of(region).blocks.total, 2);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(reports, 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(no_block_is_an_allocation),
@@ -138,6 +164,7 @@ int main(void) {
         STAGED(a_block_grown_step_by_step_keeps_what_was_written),
         STAGED(growing_in_place_beyond_a_limit_is_refused),
         STAGED(a_successful_realloc_leaves_the_last_error_alone),
+        STAGED(a_block_stays_where_others_released_what_was_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
