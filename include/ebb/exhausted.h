@@ -20,7 +20,9 @@ extern "C" {
  * this order, a line each: what was asked, in which lane, and why it fails (as in
  * ebb_last_error_text(), which names the limit and whose it is); the pool with its limits and what
  * it has cached; the process; the region and those on the way up, the nearest four and of the
- * others those that have a limit, as many as there is room for; how many more there are.
+ * others those that have a limit, as many as there is room for; how many more there are. What ebb
+ * keeps beside a region in shared memory (ebb/handoff.h) has a line in front of the region's, and
+ * its pool one behind that of the region's, where there is no room for more of it.
  * What a line cannot show of a name, line ends and escapes among it, is a "?". Regions that cannot
  * be opened and steps that cannot begin just fail.
  *

@@ -200,26 +200,36 @@ static void add_pages(void *context, struct ebb_pool *pool) {
 }
 
 static void add_pool(struct page *page, struct ebb_pool *pool) {
-    struct pages_sum process = {0, 0};
-    pthread_mutex_lock(&pool->lock); /* other threads may be growing; not while all are summed up */
+    pthread_mutex_lock(&pool->lock); /* other threads may be growing */
     add_name(page, "pool", pool->name);
     add(page, "reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
         (unsigned long long)pool->reserved.current, pool->limit_reserved,
         pool->pages.run_bytes - pool->held_bytes, pool->pages.hot_bytes, pool->limit_used);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static void add_process(struct page *page) {
+    struct pages_sum process = {0, 0};
     pool_each(add_pages, &process);
     add(page, "  process: owned %llu, reserved %llu, addresses %zu of %zu\n",
         (unsigned long long)process.owned, (unsigned long long)process.reserved,
         chunk_bytes(), range.bytes);
 }
 
+/* Of a safe, which the program does not know, and of the region whose safe it is. */
 static void write_page(struct page *page, struct region *region, size_t bytes, size_t align) {
+    struct region *shown = region->safe_of ? region->safe_of : region;
     add(page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(ebb_last_error()),
         bytes, align,
         small_suits(bytes, align) ? "small" : "large",
         ebb_last_error_text());
-    add_pool(page, region->pool);
-    add_regions(page, region);
+    add_pool(page, shown->pool);
+    if (shown != region)
+        add_pool(page, region->pool);
+    add_process(page);
+    if (shown != region)
+        add_region(page, region);
+    add_regions(page, shown);
 }
 
 /* True: memory or a limit, where placing a block has failed. EBB_E_DEVICE is there what a driver

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * safe.c - the safe of a region in shared memory, which lies in the default pool: what it holds
- * counts in the region's limits, a call that fails leaves no trace in it, its end ends no step.
+ * counts in the region's limits, a call that fails leaves no trace in it, its end ends no step, and
+ * who hears that it has no room hears of the region.
  */
 #include "kit/dlpack.h"
 
 #include "pool/pool.h"
 
-enum { MANY = 10000, LIMIT = 256 << 10 };
+#include <stdio.h>
+
+enum { MANY = 10000, LIMIT = 256 << 10, TEXT_BYTES = 2048 };
 
 static ebb_pool *pool_of_slots(void) {
     ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = 16 * MIB);
@@ -137,6 +140,39 @@ static void what_others_released_makes_room_for_heads(void **state) {
     pool_end(pool);
 }
 
+static void keep_text(void *context, const char *text) {
+    snprintf(context, TEXT_BYTES, "%s", text);
+}
+
+/* Not those of the safe alone, which the program does not know. */
+static void what_has_no_room_in_it_is_reported_with_the_regions_and_their_pool(void **state) {
+    static const char *const parts[] = {
+        "EBB_E_REGION_LIMIT: ", "\n  pool 'shelf': ", "\n  pool 'default': ", "\n  process: ",
+        "\n  region 'safe of child': ", "\n  region 'child': ", "\n  region 'batch': ",
+        ", limit 262144 with "};
+    static char text[TEXT_BYTES];
+    (void)state;
+    ebb_pool *pool = POOL(.name = "shelf", .kind = EBB_KIND_SHARED, .slots = 1,
+                          .slot_bytes = 16 * MIB);
+    ebb_region limited = OPEN(.name = "batch", .pool = pool, .limit_bytes = LIMIT);
+    ebb_region region = OPEN(.name = "child", .parent = limited);
+    ebb_report_on_exhausted(keep_text, text);
+    for (unsigned empty = 0; empty < 2; empty++) {
+        const char *at = text;
+        if (empty)
+            assert_null(ebb_tensor_new(region, bytes8, 1, &(int64_t){0}));
+        else
+            assert_in_range(take_views(region, MANY), 100, MANY - 1);
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++, at++)
+            if (!(at = strstr(at, parts[i])))
+                fail_msg("'%s' is not in '%s', or not there", parts[i], text);
+        text[0] = '\0';
+    }
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(ebb_region_close(limited), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_holds_counts_in_the_regions_limits),
@@ -144,6 +180,7 @@ int main(void) {
         STAGED(a_call_that_fails_leaves_no_trace_in_it),
         cmocka_unit_test(what_is_copied_from_it_is_not_lost),
         cmocka_unit_test(what_others_released_makes_room_for_heads),
+        cmocka_unit_test(what_has_no_room_in_it_is_reported_with_the_regions_and_their_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
