@@ -18,6 +18,9 @@
  * promoted. The parent knows the tracks of steps that have some (its bearers), and asks them before
  * it takes a block for its own; meanwhile its quick ways to release are shut.
  *
+ * Behind a mark a plan serves nothing, so no more entries come. Those that there are still get
+ * their ends: a rewind ends only what has none.
+ *
  * Without memory for another entry, or where the record is far larger than the step, the record is
  * lost, and the step goes on.
  */
@@ -123,7 +126,8 @@ static uint32_t used_above(const struct track *track) {
 
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
                       bool tenure) {
-    struct record_entry *entry = track->recording ? append(track, block, bytes) : NULL;
+    bool notes = track->recording && !track->seen.given_up;
+    struct record_entry *entry = notes ? append(track, block, bytes) : NULL;
     if (!entry)
         return;
     entry->align_log2 = (uint16_t)__builtin_ctzll(align);

@@ -357,7 +357,7 @@ void track_finish(struct track *track, struct track_seen *seen) {
 /* ---- what a region does ---- */
 
 void track_stop(struct track *track) {
-    if (!track->shadowing)
+    if (!track->shadowing && !track->recording)
         return;
     track->seen.given_up = true;
     track->cursor = track_cursor(track);

@@ -248,7 +248,7 @@ void track_rest(struct track *track);
 
 /* ---- track.c: for the rest of region/ ---- */
 
-/* From now on nothing is placed by the plan: there is a mark, or the region is sealed. */
+/* From now on nothing is placed by the plan, nor recorded: there is a mark, or a seal. */
 void track_stop(struct track *track);
 
 /* The region forgets all its blocks and goes on without the track. */
