@@ -14,6 +14,9 @@
  *     points          [..., 2]; [2] is seen as [1, 2]                   canvas
  *     one of yours    any shape                                         bytes
  *
+ * ebb_sample_new() and ebb_sample_wrap() see it so. Data that ebb_object_replace() brings in, or
+ * that a sample composed by hand has, must have that dimension (else EBB_E_METADATA).
+ *
  * A *ragged* sample is what collate (ebb/collate.h) makes of boxes or points of many images: rows
  * one after the other, where each image's rows begin, and one canvas for each image.
  *

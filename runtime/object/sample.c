@@ -123,6 +123,14 @@ static bool lacks_dimension(const struct ebb_sample_info *info, const struct ebb
     }
 }
 
+/* Of data that is a sample's already, and has all its dimensions. */
+static int check_whole_data(const struct ebb_sample_info *info, const struct ebb_tensor *data) {
+    int result = check_data(info, data);
+    if (!result && lacks_dimension(info, data))
+        result = misshapen(info, data, "one more dimension in front");
+    return result;
+}
+
 /* ---- what is ragged ---- */
 
 /* The tensors of a ragged sample have the form that such have. What is in them, nobody knows. */
@@ -132,7 +140,7 @@ static bool has_ragged_form(const struct ebb_sample *sample) {
     return offsets && canvases && ebb_dtype_equal(offsets->dtype, wanted) &&
            ebb_dtype_equal(canvases->dtype, wanted) && offsets->ndim == 1 &&
            canvases->ndim == 2 && canvases->shape[1] == 2 &&
-           offsets->shape[0] == canvases->shape[0] + 1 && sample->data->ndim >= 1 &&
+           offsets->shape[0] == canvases->shape[0] + 1 && sample->data->ndim >= 2 &&
            ebb_tensor_is_contiguous(offsets) && ebb_tensor_is_contiguous(canvases);
 }
 
@@ -205,7 +213,7 @@ static int check_sample(const struct ebb_object *object) {
     if (!result)
         result = check_info(&info, sample->offsets != NULL);
     if (!result)
-        result = check_data(&info, sample->data);
+        result = check_whole_data(&info, sample->data);
     return result ? result : check_ragged(sample);
 }
 

@@ -306,9 +306,15 @@ static void one_box_is_a_row_of_a_ragged_sample_of_one(void **state) {
     assert_int_equal(((int64_t *)wrapped->offsets->data)[1], 1);
 }
 
+/* As many numbers as there are to be rows. */
+static void flatten(struct ebb_sample *ragged) {
+    ragged->data = ebb_tensor_new(ebb_region_of(ragged), f32, 1, (const int64_t[]){4});
+    ((int64_t *)ragged->offsets->data)[3] = 4;
+}
+
 static void ragged_samples_that_do_not_fit_are_not_composed(void **state) {
     struct stage *stage = *state;
-    for (int what = 0; what < 6; what++) {
+    for (int what = 0; what < 7; what++) {
         struct ebb_sample *ragged = ragged_of(stage->root);
         int64_t *offsets = ragged->offsets->data;
         if (what == 0)
@@ -321,8 +327,10 @@ static void ragged_samples_that_do_not_fit_are_not_composed(void **state) {
             ragged->canvases = NULL;
         else if (what == 4)
             ragged->canvas[0] = 5;
-        else
+        else if (what == 5)
             ragged->kind = EBB_SAMPLE_MASK;
+        else
+            flatten(ragged);
         assert_refused(ebb_object_compose(ragged), EBB_E_METADATA);
     }
     struct ebb_sample *liar = ebb_object_new(stage->root, &ebb_type_sample, 8);
@@ -336,6 +344,52 @@ static void ragged_samples_that_do_not_fit_are_not_composed(void **state) {
     struct ebb_sample *empty = ebb_object_new(stage->root, &ebb_type_sample, 0);
     empty->kind = EBB_SAMPLE_MASK;
     assert_refused(ebb_object_compose(empty), EBB_E_TYPE);
+}
+
+static void assert_batch_of_one(struct ebb_sample *sample) {
+    struct ebb_sample *batch =
+        ebb_batch_collate(ebb_region_of(sample), (void *[]){sample}, 1, NULL, NULL);
+    assert_non_null(batch);
+    assert_int_equal(batch->data->shape[0], 1);
+    assert_int_equal(batch->data->ndim, sample->data->ndim + !batch->offsets);
+    if (batch->offsets)
+        assert_int_equal(((int64_t *)batch->offsets->data)[1], 1);
+}
+
+/* Else the batch of such samples has rows of another shape, or numbers that are taken for rows. */
+static void data_without_its_first_dimension_is_refused(void **state) {
+    static const struct {
+        struct ebb_sample_info info;
+        int ndim;
+        int64_t shape[3];
+    } cases[] = {
+        {{.kind = EBB_SAMPLE_IMAGE}, 3, {1, 3, 4}},
+        {{.kind = EBB_SAMPLE_BOXES, .format = EBB_BOX_XYXY, .canvas = {9, 8}}, 2, {1, 4}},
+        {{.kind = EBB_SAMPLE_POINTS, .canvas = {9, 8}}, 2, {1, 2}},
+    };
+    struct stage *stage = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int ndim = cases[i].ndim;
+        struct ebb_tensor *whole = ebb_tensor_new(stage->root, f32, ndim, cases[i].shape);
+        struct ebb_tensor *flat = ebb_tensor_new(stage->root, f32, ndim - 1, cases[i].shape + 1);
+        struct ebb_sample *sample = sample_of(stage->root, whole, cases[i].info);
+        struct ebb_sample *by_hand = ebb_object_new(stage->root, &ebb_type_sample, 0);
+        by_hand->kind = sample->kind;
+        by_hand->format = sample->format;
+        by_hand->clamping = sample->clamping;
+        memcpy(by_hand->canvas, sample->canvas, sizeof sample->canvas);
+        by_hand->data = flat;
+        struct sight before = sight_of(stage->root);
+        assert_sight_refused(stage->root, &before, ebb_object_replace(sample, 0, flat),
+                             EBB_E_METADATA, "one more dimension", NULL);
+        assert_sight_refused(stage->root, &before, ebb_object_compose(by_hand), EBB_E_METADATA,
+                             "one more dimension", NULL);
+        assert_ptr_equal(sample->data, whole);
+        assert_batch_of_one(sample);
+        by_hand->data = ebb_tensor_new(stage->root, f32, ndim, cases[i].shape);
+        assert_int_equal(ebb_object_compose(by_hand), 0);
+        assert_batch_of_one(by_hand);
+    }
 }
 
 int main(void) {
@@ -354,6 +408,7 @@ int main(void) {
         STAGED(samples_made_by_hand_are_not_believed),
         STAGED(one_box_is_a_row_of_a_ragged_sample_of_one),
         STAGED(ragged_samples_that_do_not_fit_are_not_composed),
+        STAGED(data_without_its_first_dimension_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
