@@ -30,8 +30,8 @@
  * producer's deleter is called once, when the last tensor that sees the bytes ends or the region
  * closes. No thread is cancelled in it. It may call ebb. But as long as a call on objects
  * (ebb_object_end() of a composite, ebb_object_replace(), ebb_objects_end_but()) has others to end,
- * or ebb_tensor_import() a copy to return, it may neither end those, hand them on, compose or
- * collate them, nor close, reset or rewind a region that has, had or hosts one of them
+ * or ebb_tensor_import() a copy to return, it may neither end those, give them to another region,
+ * compose or collate them, nor close, reset or rewind a region that has, had or hosts one of them
  * (EBB_E_BUSY). While a region ends, is reset or rewound, that region and those above it may not;
  * whoever has others of its objects may, and these may end before it.
  *
@@ -67,8 +67,9 @@ enum ebb_exchange_mode {
  * Hands a tensor on. The struct is the caller's, who passes it on or calls its deleter. Valid
  * until its deleter was called. A copy is contiguous and lies in the tensor's region, where its
  * block ends after it was given back; a tensor without elements has no data to share and holds
- * nothing. While an export is out: its block is neither released nor resized nor relinked, and a
- * rewind to a mark that is older than the export fails, each with EBB_E_BUSY.
+ * nothing. While an export is out: its block is neither released nor resized, and a rewind to a
+ * mark that is older than the export fails, each with EBB_E_BUSY; promotion copies the block, also
+ * where it is asked to relink.
  * One thread at a time for the region. NULL on failure: EBB_E_EXCHANGE (data type that some
  * consumers do not know; and, unless copied: elements not on multiples of EBB_STORAGE_ALIGN, in a
  * small block, imported, or not in shared memory although their region is), EBB_E_ARGUMENT (no such
