@@ -15,20 +15,44 @@
 
 /* ---- making ---- */
 
-/* The newest one that the region hosts; those that it got from others have cleanups. */
-static struct ebb_object *newest_own(const struct region *region) {
-    struct ebb_object *object = region->objects;
-    while (object && object->adoption)
-        object = object->next;
-    return object;
+/* Moves an object in its list: behind another, or to the front if that is NULL. */
+static void relist(struct region *owner, struct ebb_object *object, struct ebb_object *behind) {
+    object_delist(owner, object);
+    if (!behind) {
+        object_enlist(owner, object);
+        return;
+    }
+    object->prev = behind;
+    object->next = behind->next;
+    behind->next = object;
+    if (object->next)
+        object->next->prev = object;
+}
+
+/* The newest one that the region hosts; those that it got from others have cleanups. Were some of
+ * these in front, all that go come to the front, or each would be looked for behind them. */
+static struct ebb_object *newest_own(struct region *region, uint64_t serial) {
+    struct ebb_object *last = NULL, *next;
+    if (!region->objects || !region->objects->adoption)
+        return region->objects;
+    for (struct ebb_object *at = region->objects; at; at = next) {
+        next = at->next;
+        if (at->adoption)
+            continue;
+        if (at->serial < serial)
+            break;
+        relist(region, at, last);
+        last = at;
+    }
+    return last ? region->objects : NULL;
 }
 
 /* False: there are none. */
 static bool end_newer_own(struct region *region, uint64_t serial) {
-    struct ebb_object *object = newest_own(region);
+    struct ebb_object *object = newest_own(region, serial);
     if (!object || object->serial < serial)
         return false;
-    for (; object && object->serial >= serial; object = newest_own(region))
+    for (; object && object->serial >= serial; object = newest_own(region, serial))
         ebb_object_end(object);
     return true;
 }

@@ -450,46 +450,6 @@ static void leave_gaps(size_t count) {
     pool_end(pool);
 }
 
-/* ---- a rewind of a region that has others below it, each in the one before */
-
-COUNTED void counted_rewind(ebb_region region, ebb_mark mark) {
-    assert_int_equal(ebb_region_rewind(region, mark), 0);
-}
-
-static void rewind_above_a_chain(size_t count) {
-    ebb_pool *pool = POOL(.name = "chain");
-    ebb_region root = OPEN(.pool = pool), below = root;
-    struct ebb_tensor *older = floats_in(root, 3);
-    ebb_mark mark = ebb_region_mark(root);
-    struct ebb_tensor *newer = floats_in(root, 3);
-    for (size_t i = 0; i < count; i++) {
-        below = OPEN(.parent = below);
-        floats_of(below, older, 0, 2);
-    }
-    floats_of(below, newer, 0, 2);
-    counted_rewind(root, mark);
-    assert_int_equal(live_in(below), 1);
-    assert_int_equal(ebb_region_close(root), 0);
-    pool_end(pool);
-}
-
-/* ---- rewinds past a small block, of a region that has many: its windows are long */
-
-static void rewind_a_little(size_t count) {
-    ebb_pool *pool = POOL(.name = "little");
-    ebb_region region = OPEN(.pool = pool);
-    for (size_t i = 0; i < 4 * count; i++) {
-        assert_non_null(ebb_region_alloc(region, 48, 16));
-        if (i < 3 * count)
-            continue;
-        ebb_mark mark = ebb_region_mark(region);
-        assert_non_null(ebb_region_alloc(region, 48, 16));
-        assert_int_equal(ebb_region_rewind(region, mark), 0); /* calls small_rewind() */
-    }
-    assert_int_equal(ebb_region_close(region), 0);
-    pool_end(pool);
-}
-
 /* ---- a root with gaps of many sizes between its blocks gives back all that is free */
 
 COUNTED void counted_settle(ebb_region root) {
@@ -572,8 +532,6 @@ int main(int argc, char **argv) {
         {"warm_groups", warm_groups},
         {"pack_long_lives", pack_long_lives},
         {"leave_gaps", leave_gaps},
-        {"rewind_above_a_chain", rewind_above_a_chain},
-        {"rewind_a_little", rewind_a_little},
         {"settle_gaps", settle_gaps},
         {"report_a_crowd", report_a_crowd},
     };

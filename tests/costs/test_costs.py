@@ -63,7 +63,10 @@ class Linear(unittest.TestCase):
         self.check("pack_long_lives", 2000)
 
     def test_a_rewind_looks_at_each_region_below_once(self):
-        self.check("rewind_above_a_chain", 300)
+        self.check("rewind_above_a_chain", 300, program="EBB_COSTS_REWINDS")
+
+    def test_a_rewind_does_not_look_for_each_object_behind_those_of_others(self):
+        self.check("rewind_behind_the_attached", 500, program="EBB_COSTS_REWINDS")
 
     def test_stops_of_a_step_do_not_look_at_all_that_is_done_or_due(self):
         self.check("stop_behind_an_early_one", 1000)
@@ -103,7 +106,7 @@ class Bounded(unittest.TestCase):
 
     def test_a_rewind_past_little_clears_little(self):
         """All that describes what lies behind in a window takes some 8,000."""
-        each = instructions("rewind_a_little", 4000, "small_rewind") / 4000
+        each = instructions("rewind_a_little", 4000, "small_rewind", "EBB_COSTS_REWINDS") / 4000
         print(f"# rewind_a_little: {each:.0f} each")
         self.assertGreater(each, 100, "it was not found")
         self.assertLess(each, 1000)

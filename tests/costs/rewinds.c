@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rewinds.c - rewinds that must not cost more for each object where there are more of them, for
+ * test_costs.py, which counts the instructions of counted_rewind(), or of a function of ebb's.
+ *
+ *   rewinds CASE COUNT
+ */
+#include "kit/boxes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __clang__
+#define COUNTED static __attribute__((noinline))
+#else
+#define COUNTED static __attribute__((noinline, noclone))
+#endif
+
+COUNTED void counted_rewind(ebb_region region, ebb_mark mark) {
+    assert_int_equal(ebb_region_rewind(region, mark), 0);
+}
+
+/* ---- a region that has others below it, each in the one before */
+
+static void rewind_above_a_chain(size_t count) {
+    ebb_pool *pool = POOL(.name = "chain");
+    ebb_region root = OPEN(.pool = pool), below = root;
+    struct ebb_tensor *older = floats_in(root, 3);
+    ebb_mark mark = ebb_region_mark(root);
+    struct ebb_tensor *newer = floats_in(root, 3);
+    for (size_t i = 0; i < count; i++) {
+        below = OPEN(.parent = below);
+        floats_of(below, older, 0, 2);
+    }
+    floats_of(below, newer, 0, 2);
+    counted_rewind(root, mark);
+    assert_int_equal(live_in(below), 1);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+/* ---- a region that has objects of others in front of its own, which alone go */
+
+static void rewind_behind_the_attached(size_t count) {
+    struct ebb_tensor **attached = calloc(count, sizeof *attached);
+    assert_non_null(attached);
+    ebb_pool *pool = POOL(.name = "attached");
+    ebb_region root = OPEN(.pool = pool), below = OPEN(.parent = root);
+    for (size_t i = 0; i < count; i++) {
+        attached[i] = floats_in(root, 1);
+        assert_int_equal(ebb_object_attach(attached[i], below), 0);
+    }
+    ebb_mark mark = ebb_region_mark(below);
+    for (size_t i = 0; i < count; i++)
+        floats_in(below, 2);
+    for (size_t i = 0; i < count; i++) /* who takes the place of one is in front */
+        assert_non_null(ebb_tensor_take(attached[i]));
+    counted_rewind(below, mark);
+    assert_int_equal(live_in(below), count);
+    assert_int_equal(stats_of(below).blocks.current, 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(attached);
+}
+
+/* ---- past a small block, of a region that has many: its windows are long */
+
+static void rewind_a_little(size_t count) {
+    ebb_pool *pool = POOL(.name = "little");
+    ebb_region region = OPEN(.pool = pool);
+    for (size_t i = 0; i < 4 * count; i++) {
+        assert_non_null(ebb_region_alloc(region, 48, 16));
+        if (i < 3 * count)
+            continue;
+        ebb_mark mark = ebb_region_mark(region);
+        assert_non_null(ebb_region_alloc(region, 48, 16));
+        assert_int_equal(ebb_region_rewind(region, mark), 0); /* calls small_rewind() */
+    }
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*play)(size_t count);
+    } cases[] = {
+        {"rewind_above_a_chain", rewind_above_a_chain},
+        {"rewind_behind_the_attached", rewind_behind_the_attached},
+        {"rewind_a_little", rewind_a_little},
+    };
+    for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(argv[1], cases[i].name)) {
+            cases[i].play(number_in("COUNT", argv[2]));
+            return 0;
+        }
+    fputs("usage: rewinds CASE COUNT\n", stderr);
+    return 2;
+}
