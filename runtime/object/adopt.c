@@ -209,6 +209,11 @@ struct region *adoption_tied_to(const struct ebb_cleanup *cleanup) {
     return cleanup->run == owner_ends ? object_host(adoption->object) : NULL;
 }
 
+bool adoption_has(const struct ebb_cleanup *cleanup, const struct ebb_object *object) {
+    const struct ebb_adoption *adoption = cleanup->data;
+    return (cleanup->run == host_ends || cleanup->run == owner_ends) && adoption->object == object;
+}
+
 struct ebb_object *adoption_lost(const struct ebb_cleanup *cleanup,
                                  const struct region *closing) {
     const struct ebb_adoption *adoption = cleanup->data;

@@ -8,6 +8,9 @@
 /* The other region of an adoption that the cleanup is of; NULL: it is of none. */
 struct region *adoption_tied_to(const struct ebb_cleanup *cleanup);
 
+/* True if the cleanup is of an adoption of the object. */
+bool adoption_has(const struct ebb_cleanup *cleanup, const struct ebb_object *object);
+
 /* The cleanup's region goes, no object ends: each is its host's again, or of whoever else borrowed
  * it. False: the cleanup is of no adoption. */
 bool adoption_part(struct ebb_cleanup *cleanup);

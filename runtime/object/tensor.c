@@ -383,26 +383,35 @@ static struct ebb_tensor *find_blinded(const struct ebb_cleanup *cleanup,
     return base && base->serial >= serial && object_host(base) == region ? view : NULL;
 }
 
-/* True if other cleanups may go, or come, when the view ends: its own, or those of a producer. */
-static bool ends_with_more(const struct ebb_tensor *view) {
+/* True if the view is the last one of a producer's bytes: what cleanups are there then, he says. */
+static bool ends_a_loan(const struct ebb_tensor *view) {
     const struct ebb_storage *storage = view->storage;
-    return view->object.adoption || (storage->flags & STORAGE_FOREIGN && storage->tensors == 1);
+    return storage->flags & STORAGE_FOREIGN && storage->tensors == 1;
 }
 
-/* The same in the course of a walk over what is below, which a producer must not end. */
-static void end_with_more(struct region *below, struct ebb_tensor *view) {
+/* Ends such a one in the course of a walk over what is below, which the producer must not end. */
+static void end_with_loan(struct region *below, struct ebb_tensor *view) {
     region_begin_work(below);
     ebb_object_end(view);
     region_end_work(below);
+}
+
+/* What follows a cleanup of the view and does not go with that. */
+static struct ebb_cleanup *next_of_others(const struct ebb_cleanup *at,
+                                          const struct ebb_tensor *view) {
+    struct ebb_cleanup *next = at->next;
+    while (next && adoption_has(next, &view->object))
+        next = next->next;
+    return next;
 }
 
 /* Ends the views of storages of `region` that go, in a region below. */
 static void end_blinded(struct region *below, const struct region *region, uint64_t serial) {
     for (struct ebb_cleanup *at = below->cleanups, *next; at; at = next) {
         struct ebb_tensor *view = find_blinded(at, region, serial);
-        next = at->next;
-        if (view && ends_with_more(view)) {
-            end_with_more(below, view);
+        next = view ? next_of_others(at, view) : at->next;
+        if (view && ends_a_loan(view)) {
+            end_with_loan(below, view);
             next = below->cleanups;
         } else if (view) {
             ebb_object_end(view);

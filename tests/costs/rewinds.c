@@ -64,6 +64,28 @@ static void rewind_behind_the_attached(size_t count) {
     free(attached);
 }
 
+/* ---- a region with one below it whose views of what goes are attached further down, and behind as
+ * many of what stays */
+
+static void rewind_above_attached_views(size_t count) {
+    ebb_pool *pool = POOL(.name = "views");
+    ebb_region root = OPEN(.pool = pool);
+    struct ebb_tensor *older = floats_in(root, 3);
+    ebb_mark mark = ebb_region_mark(root);
+    struct ebb_tensor *newer = floats_in(root, 3);
+    ebb_region below = OPEN(.parent = root), lowest = OPEN(.parent = below);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ebb_object_attach(floats_of(below, newer, 0, 2), lowest), 0);
+    for (size_t i = 0; i < count; i++)
+        floats_of(below, older, 0, 2);
+    counted_rewind(root, mark);
+    assert_int_equal(live_in(lowest), 0);
+    assert_int_equal(live_in(below), count);
+    assert_int_equal(older->storage->tensors, count + 1);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* ---- past a small block, of a region that has many: its windows are long */
 
 static void rewind_a_little(size_t count) {
@@ -88,6 +110,7 @@ int main(int argc, char **argv) {
     } cases[] = {
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_behind_the_attached", rewind_behind_the_attached},
+        {"rewind_above_attached_views", rewind_above_attached_views},
         {"rewind_a_little", rewind_a_little},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)

@@ -68,6 +68,9 @@ class Linear(unittest.TestCase):
     def test_a_rewind_does_not_look_for_each_object_behind_those_of_others(self):
         self.check("rewind_behind_the_attached", 500, program="EBB_COSTS_REWINDS")
 
+    def test_a_rewind_does_not_begin_anew_for_each_view_that_is_attached_elsewhere(self):
+        self.check("rewind_above_attached_views", 500, program="EBB_COSTS_REWINDS")
+
     def test_stops_of_a_step_do_not_look_at_all_that_is_done_or_due(self):
         self.check("stop_behind_an_early_one", 1000)
         self.check("stop_where_blocks_go", 1000)
