@@ -83,12 +83,15 @@ static int misshapen(const struct ebb_sample_info *info, const struct ebb_tensor
                      shape_text(shape, data->ndim, data->shape), needed);
 }
 
-static int check_box_data(const struct ebb_sample_info *info, const struct ebb_tensor *data) {
-    static const char *const needed[] = {"[N, 4] or [4]", "[N, 5] or [5]", "[N, 8] or [8]"};
+/* `whole`: it is a sample's already, and has all its dimensions. */
+static int check_box_data(const struct ebb_sample_info *info, const struct ebb_tensor *data,
+                          bool whole) {
+    static const char *const needed[2][3] = {{"[N, 4] or [4]", "[N, 5] or [5]", "[N, 8] or [8]"},
+                                             {"[N, 4]", "[N, 5]", "[N, 8]"}};
     int numbers = box_numbers(info->format), last = data->ndim - 1;
     char dtype[DTYPE_TEXT];
-    if (data->ndim < 1 || data->ndim > 2 || data->shape[last] != numbers)
-        return misshapen(info, data, needed[numbers == 8 ? 2 : numbers - 4]);
+    if (data->ndim < 1 + whole || data->ndim > 2 || data->shape[last] != numbers)
+        return misshapen(info, data, needed[whole][numbers == 8 ? 2 : numbers - 4]);
     if (info->format < EBB_BOX_XYWHR || data->dtype.code == EBB_FLOAT ||
         data->dtype.code == EBB_BFLOAT)
         return 0;
@@ -97,16 +100,17 @@ static int check_box_data(const struct ebb_sample_info *info, const struct ebb_t
                      ebb_box_format_name(info->format), dtype);
 }
 
-static int check_data(const struct ebb_sample_info *info, const struct ebb_tensor *data) {
+static int check_data(const struct ebb_sample_info *info, const struct ebb_tensor *data,
+                      bool whole) {
     if (info->kind == EBB_SAMPLE_BOXES)
-        return check_box_data(info, data);
-    if (info->kind == EBB_SAMPLE_IMAGE && data->ndim < 2)
-        return misshapen(info, data, "[..., C, H, W] or [H, W]");
+        return check_box_data(info, data, whole);
+    if (info->kind == EBB_SAMPLE_IMAGE && data->ndim < 2 + whole)
+        return misshapen(info, data, whole ? "[..., C, H, W]" : "[..., C, H, W] or [H, W]");
     if (info->kind == EBB_SAMPLE_VIDEO && data->ndim < 4)
         return misshapen(info, data, "[..., T, C, H, W]");
     if (info->kind == EBB_SAMPLE_POINTS &&
-        (data->ndim < 1 || data->shape[data->ndim - 1] != 2))
-        return misshapen(info, data, "[..., 2]");
+        (data->ndim < 1 + whole || data->shape[data->ndim - 1] != 2))
+        return misshapen(info, data, whole ? "[..., N, 2]" : "[..., 2]");
     return 0;
 }
 
@@ -121,14 +125,6 @@ static bool lacks_dimension(const struct ebb_sample_info *info, const struct ebb
     default:
         return false;
     }
-}
-
-/* Of data that is a sample's already, and has all its dimensions. */
-static int check_whole_data(const struct ebb_sample_info *info, const struct ebb_tensor *data) {
-    int result = check_data(info, data);
-    if (!result && lacks_dimension(info, data))
-        result = misshapen(info, data, "one more dimension in front");
-    return result;
 }
 
 /* ---- what is ragged ---- */
@@ -213,7 +209,7 @@ static int check_sample(const struct ebb_object *object) {
     if (!result)
         result = check_info(&info, sample->offsets != NULL);
     if (!result)
-        result = check_whole_data(&info, sample->data);
+        result = check_data(&info, sample->data, true);
     return result ? result : check_ragged(sample);
 }
 
@@ -336,7 +332,7 @@ static struct ebb_sample *check_and_make(ebb_region handle, struct ebb_tensor *t
         return NULL;
     if (info.kind == EBB_SAMPLE_BOXES && !info.clamping)
         info.clamping = EBB_CLAMP_SOFT;
-    if (check_info(&info, ragged) != 0 || check_data(&info, found) != 0 ||
+    if (check_info(&info, ragged) != 0 || check_data(&info, found, false) != 0 ||
         (ragged && !has_rows_of(found, lacks_dimension(&info, found), ragged)))
         return NULL;
     if (ragged || lacks_dimension(&info, found))

@@ -362,16 +362,22 @@ static void data_without_its_first_dimension_is_refused(void **state) {
         struct ebb_sample_info info;
         int ndim;
         int64_t shape[3];
+        const char *refused, *longer; /* what is said of it, and of one number more than its last */
     } cases[] = {
-        {{.kind = EBB_SAMPLE_IMAGE}, 3, {1, 3, 4}},
-        {{.kind = EBB_SAMPLE_BOXES, .format = EBB_BOX_XYXY, .canvas = {9, 8}}, 2, {1, 4}},
-        {{.kind = EBB_SAMPLE_POINTS, .canvas = {9, 8}}, 2, {1, 2}},
+        {{.kind = EBB_SAMPLE_IMAGE}, 3, {1, 3, 4}, "image of shape [3, 4], [..., C, H, W] is",
+         "image of shape [5], [..., C, H, W] is"},
+        {{.kind = EBB_SAMPLE_BOXES, .format = EBB_BOX_XYXY, .canvas = {9, 8}}, 2, {1, 4},
+         "boxes XYXY of shape [4], [N, 4] is", "boxes XYXY of shape [5], [N, 4] is"},
+        {{.kind = EBB_SAMPLE_POINTS, .canvas = {9, 8}}, 2, {1, 2},
+         "points of shape [2], [..., N, 2] is", "points of shape [3], [..., N, 2] is"},
     };
     struct stage *stage = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int ndim = cases[i].ndim;
         struct ebb_tensor *whole = ebb_tensor_new(stage->root, f32, ndim, cases[i].shape);
         struct ebb_tensor *flat = ebb_tensor_new(stage->root, f32, ndim - 1, cases[i].shape + 1);
+        struct ebb_tensor *longer =
+            ebb_tensor_new(stage->root, f32, 1, &(int64_t){cases[i].shape[ndim - 1] + 1});
         struct ebb_sample *sample = sample_of(stage->root, whole, cases[i].info);
         struct ebb_sample *by_hand = ebb_object_new(stage->root, &ebb_type_sample, 0);
         by_hand->kind = sample->kind;
@@ -381,9 +387,11 @@ static void data_without_its_first_dimension_is_refused(void **state) {
         by_hand->data = flat;
         struct sight before = sight_of(stage->root);
         assert_sight_refused(stage->root, &before, ebb_object_replace(sample, 0, flat),
-                             EBB_E_METADATA, "one more dimension", NULL);
+                             EBB_E_METADATA, cases[i].refused, NULL);
+        assert_sight_refused(stage->root, &before, ebb_object_replace(sample, 0, longer),
+                             EBB_E_METADATA, cases[i].longer, NULL);
         assert_sight_refused(stage->root, &before, ebb_object_compose(by_hand), EBB_E_METADATA,
-                             "one more dimension", NULL);
+                             cases[i].refused, NULL);
         assert_ptr_equal(sample->data, whole);
         assert_batch_of_one(sample);
         by_hand->data = ebb_tensor_new(stage->root, f32, ndim, cases[i].shape);
