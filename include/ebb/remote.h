@@ -17,14 +17,15 @@ extern "C" {
 
 /*
  * Releases a block of a region that another thread is using: at once for the caller, who must not
- * touch it again; its place is reused when the owner next looks: when the region needs room, is
- * read or closed, or when a block that is asked for or resized anywhere in its tree is refused for
- * want of room, and then tried once more. Until then it counts for limits (also of what looks for
- * nothing: promotions, copies of objects, imports, ebb_tensor_take(); in shared memory tensors
- * without elements and pointers that are composed), and its first word is the library's (not in
- * shared memory), so what is no live block of the region is a mistake, as with free(); one that is
- * found then is counted (ebb_site_stats.strays), and some others handed in before it may stay. No
- * lock. Any thread, while the region stays open.
+ * touch it again; its place is reused when the owner next looks: when the region needs room, when
+ * one of its blocks is resized or reallocated, when it is read, rewound, reset or closed, or when a
+ * block that is asked for or resized anywhere in its tree is refused for want of room, and then
+ * tried once more. Until then it counts for limits (also of what looks for nothing: promotions,
+ * copies of objects, imports, ebb_tensor_take(); in shared memory tensors without elements and
+ * pointers that are composed), and its first word is the library's (not in shared memory), so what
+ * is no live block of the region is a mistake, as with free(); one that is found then is counted
+ * (ebb_site_stats.strays), and some others handed in before it may stay. No lock. Any thread, while
+ * the region stays open.
  * NULL: 0, nothing. EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed; or it was
  * handed over (ebb/handoff.h), and the block lives on: release it by the new handle.
  * EBB_E_DEVICE, EBB_E_MEASURING: its blocks have no first word on the host.
