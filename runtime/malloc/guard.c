@@ -106,6 +106,7 @@ static bool has_tail(const void *block, size_t bytes) {
 
 #define STRETCH ((uintptr_t)256 << 20)
 #define STRETCHES ((size_t)1 << 19) /* of 47 bits, as addresses have that the system gives */
+#define ADDRESSES (STRETCH * STRETCHES)
 
 /* Where a block has begun. What the heaps have around it is there, and may be read. */
 static atomic_bool begun_in[STRETCHES];
@@ -155,8 +156,8 @@ static struct guard *expect_live(const void *block) {
 
 /* ---- allocating ---- */
 
-/* All that is held leaves; false: nothing did. */
-static bool let_all_go(void);
+/* All that is held leaves, unless so much is more than all addresses; false: nothing did. */
+static bool let_all_go(size_t total);
 
 /* What a block has around it; false: no such size, errno is ENOMEM. */
 static bool find_total(size_t bytes, size_t lead, size_t *total) {
@@ -189,7 +190,7 @@ void *guard_alloc(size_t bytes, size_t align, const void *caller) {
     if (!find_total(bytes, lead, &total))
         return NULL;
     void *place = place_of(total, align, caller);
-    if (!place && let_all_go())
+    if (!place && let_all_go(total))
         place = place_of(total, align, caller);
     return dress(place, bytes, lead);
 }
@@ -200,7 +201,7 @@ void *guard_alloc_zeroed(size_t bytes, const void *caller) {
     if (!find_total(bytes, sizeof(struct guard), &total))
         return NULL;
     void *place = front_alloc_zeroed(total, caller);
-    if (!place && let_all_go())
+    if (!place && let_all_go(total))
         place = front_alloc_zeroed(total, caller);
     return dress(place, bytes, sizeof(struct guard));
 }
@@ -417,11 +418,12 @@ static void hold(const struct held *held) {
 }
 
 /* Those that cannot are passed over, and all that have as many pages: others may have fewer. */
-static bool let_all_go(void) {
+static bool let_all_go(size_t total) {
     bool is_any = false;
     size_t refused = HELD_ADDRESSES;
     pthread_mutex_lock(&quarantine.lock);
-    for (unsigned to_try = quarantine.count; to_try && quarantine.count; to_try--) {
+    unsigned to_try = total < ADDRESSES ? quarantine.count : 0;
+    for (; to_try && quarantine.count; to_try--) {
         struct held oldest = take_oldest();
         size_t pages = oldest.block ? length(closed_pages(&oldest)) : 0;
         if (pages >= refused)

@@ -182,6 +182,22 @@ static void large_blocks_are_held_back_too(void) {
     }
 }
 
+static void write_after_what_none_can_have(void) {
+    static volatile size_t bytes = (size_t)1 << 47;
+    char *block = block_of(100000);
+    free(block);
+    EXPECT(!malloc(bytes));
+    EXPECT(!calloc(bytes, 2));
+    EXPECT(!memalign(PAGE, bytes));
+    EXPECT(!realloc(NULL, bytes));
+    block[50000] = 1;
+}
+
+/* Or who chooses a size would choose when what was freed is used again. */
+static void what_none_can_have_leaves_it_held_back(void) {
+    dies_of(SIGSEGV, write_after_what_none_can_have);
+}
+
 /* ---- what it costs ---- */
 
 static void *allocate_zeroed(size_t bytes) {
@@ -375,6 +391,7 @@ int main(void) {
         ACT(what_is_held_back_is_no_survivor),
         ACT(writes_beside_whole_pages_are_seen_later),
         ACT(large_blocks_are_held_back_too),
+        ACT(what_none_can_have_leaves_it_held_back),
         ACT(where_addresses_are_few_they_are_not),
         ACT(what_is_too_large_to_be_held_back_is_not_lost),
         ACT(what_is_held_back_leaves_for_what_is_larger),
