@@ -248,7 +248,10 @@ static void tell_no_regions(const struct launch *launch, uint64_t calls) {
                 strchr(function, '.') ? "; with --within it is the call" : "");
     else if (function)
         fprintf(stderr, "ebb record: no call of %s was seen\n", words_name(function));
-    else if (launch->every_ms && !calls)
+    else if (calls)
+        fprintf(stderr, "ebb record: no thread called ebb_record_call() twice with one name, and a "
+                        "region lasts from one call to the next\n");
+    else if (launch->every_ms)
         fprintf(stderr, "ebb record: no period of %ld ms ended in it, or it was not among the %d "
                         "processes that are watched\n", launch->every_ms, LAUNCH_WATCHED);
     else

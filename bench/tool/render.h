@@ -23,7 +23,7 @@ struct rendered {
     uint64_t events, objects, regions, untouched, untouched_bytes;
     uint64_t blocks, unknown_frees, lost_frees; /* of the whole recording (stream.h) */
     bool cut;       /* there was more than a trace takes */
-    uint64_t calls; /* of the function that --function names */
+    uint64_t calls; /* of the function that --function names, or ebb_record_call() */
     char sites_path[4200]; /* "" where there is none */
 };
 

@@ -46,7 +46,7 @@ struct stream {
     uint64_t unknown_frees; /* of blocks that were never seen to be born */
     uint64_t lost_frees;    /* an address came again without one */
     uint64_t too_deep;      /* regions below STREAM_DEPTH_MAX others */
-    uint64_t calls;         /* of the named function */
+    uint64_t calls;         /* of the named function, or marks */
     bool cut;               /* there were more than STREAM_MOVES_MAX moves */
     bool marked;            /* the program has marks of its own; else all regions are of ticks */
 };

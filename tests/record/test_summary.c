@@ -70,12 +70,30 @@ static void a_period_that_ends_in_no_program_is_told(void **state)
     assert_said("no steps in it: --every or --function");
 }
 
+// It makes no region, and keeps ticks from making any.
+static void a_single_call_is_told(void **state)
+{
+    static const char *const options[] = {"", "--every 3600000"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        char command[1024];
+
+        snprintf(command, sizeof command, "record %s -o %s -- /usr/bin/python3 -c 'import ctypes\n"
+                 "ctypes.CDLL(None).ebb_record_call(b\"lonely\")'", options[i], path);
+        assert_int_equal(ebb(command), 0);
+        assert_said("no thread called ebb_record_call() twice with one name");
+        assert_null(strstr(said(), "--every"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_that_go_past_the_recorder_are_told),
         cmocka_unit_test(names_are_plain_on_the_terminal),
         cmocka_unit_test(a_period_that_ends_in_no_program_is_told),
+        cmocka_unit_test(a_single_call_is_told),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
