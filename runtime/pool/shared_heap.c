@@ -391,12 +391,13 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
     return sent;
 }
 
-/* What a child lets go of in its parent's slot is the parent's still, or another block by now. */
+/* What a child lets go of in its parent's slot is the parent's still, or another block by now; or
+ * was sent, and is read here. */
 void pool_poison(const struct ebb_pool *pool, uintptr_t addr, size_t bytes) {
-    if (pool_is_lost(pool))
-        poison_unused(addr, bytes);
-    else
+    if (!pool_is_lost(pool))
         poison_released(addr, bytes);
+    else if (!pool_is_leased(pool))
+        poison_unused(addr, bytes);
 }
 
 /* ---- trimming and walking ---- */

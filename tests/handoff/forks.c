@@ -457,6 +457,7 @@ static void a_slot_that_was_exported_serves_the_child(void **state) {
 
 struct sent_later {
     ebb_region region, step;
+    void *block;
     DLManagedTensor *tensor;
     int parcels[2];
 };
@@ -468,6 +469,8 @@ static int read_and_close(ebb_pool *pool, int out, const void *context) {
     EXPECT(read_all(later->parcels[0], &parcel, sizeof parcel));
     ebb_lease *lease = ebb_parcel_open(pool, &parcel);
     EXPECT(lease && lease_holds(lease, 90000, 3));
+    EXPECT(ebb_region_release(later->region, later->block) == 0); /* where the sent one lies */
+    EXPECT(lease_holds(lease, 90000, 3));
     EXPECT(ebb_region_close(later->step) == 0);
     EXPECT(lease_holds(lease, 90000, 3));
     EXPECT(ebb_region_close(later->region) == 0);
@@ -487,6 +490,7 @@ static void a_child_reads_what_was_sent_and_closes_what_it_inherited(void **stat
     later.tensor = share(tensor_of_bytes(later.region, 100000));
     void *block = ebb_region_alloc(later.region, 90000, 64);
     pattern_fill(block, 90000, 3);
+    later.block = block;
     later.step = OPEN(.parent = later.region);
     block_of(later.step, 70000, 64);
     block_of(later.step, 70, 8);
