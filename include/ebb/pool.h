@@ -133,8 +133,9 @@ EBB_API unsigned ebb_forks(void);
  * Frees slots of a shared pool whose processes are gone: those they wrote to and held, and with
  * `sent_too` those they had sent and nobody opened (a parcel that comes later is EBB_E_STALE). That
  * also happens by itself when a slot is needed, to those sent once `wait_ns` has passed. Returns
- * how many; 0 with EBB_E_KIND for others, and without a look with EBB_E_MEMORY (this process has no
- * place at the pool yet, and gets none) and EBB_E_SHARED (the program closed the descriptor).
+ * how many; 0 with EBB_E_KIND for others, and without a look with EBB_E_MEMORY and EBB_E_SHARED
+ * (this process has no place at the pool yet and gets none; or its place is another's, since the
+ * program closed the descriptors). Before that, but without them, nobody is found to be gone.
  */
 EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
 
@@ -145,7 +146,7 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
  * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
  * give whole slabs: those that are free all over, and no more than are above the target. Shared
  * ones give the pages of free slots, whichever process had them. 0 with EBB_E_ARGUMENT for NULL;
- * of shared ones with EBB_E_MEMORY and EBB_E_SHARED, as ebb_pool_reclaim().
+ * of shared ones as ebb_pool_reclaim(), and EBB_E_SHARED once the program closed the descriptor.
  */
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 
