@@ -368,13 +368,13 @@ static bool try_again(struct learning *learning) {
 }
 
 static bool is_dear(const struct learn_step *step) {
-    uint64_t held = step->blocks * LEARN_SLOT_BYTES;
+    uint64_t held = step->slots * LEARN_SLOT_BYTES;
     return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
 }
 
 /* The last record that was asked for is neither like the other nor like the plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step) {
-    bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->blocks));
+    bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->slots));
     if (learning->suspended && (dear || !try_again(learning))) {
         learning->noted = false;
         await_look(learning);
@@ -408,7 +408,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     bool like_coarse = learning->planned && learning->plan_coarse && step->coarse_hash &&
                        learning->plan_hash == step->coarse_hash;
     bool as_planned = learning->planned && (like_coarse || learning->plan_hash == step->hash);
-    bool dear = outweighs(step, step->blocks);
+    bool dear = outweighs(step, step->slots);
     learning->coarse = (!fine || dear) && (coarse || like_coarse);
     learning->repeats = fine || coarse;
     learning->finer = learning->coarse && !dear;
@@ -420,7 +420,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->to_record = will_do ? 0 : learning->to_record - 1;
     if (learning->records < 2)
         learning->records++;
-    bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->blocks);
+    bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->slots);
     enum learn_verdict note = heavy ? LEARN_KEEP : LEARN_NOTE; /* what is kept may be planned */
     if (learning->records < 2)
         return note;

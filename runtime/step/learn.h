@@ -147,7 +147,7 @@ struct learn_step {
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     uint64_t blocks; /* that came */
-    uint64_t slots;  /* of its plan */
+    uint64_t slots;  /* of its plan; of a record: blocks in it, which a plan would have slots for */
     uint64_t coarse_blocks; /* of a record: of these without small ones */
     bool small;    /* blocks of the small lane were among those that were recorded */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */

@@ -45,7 +45,7 @@ static void of_too_many_blocks_the_large_ones_alone_are_planned(void **state) {
     struct learning learning;
     struct learn_step step = step_of(LEARN_RECORD);
     step.coarse_hash = 71;
-    step.blocks = 20000;
+    step.blocks = step.slots = 20000;
     step.coarse_blocks = 100;
     step.live_peak = MIB;
     learn_start(&learning);

@@ -5,12 +5,19 @@
  */
 #include "kit/test.h"
 
-enum { STEPS = 20, TRIES = 10, FIRST = 4, LIVE = 2 << 20 };
+enum { STEPS = 20, TRIES = 10, FIRST = 4, LIVE = 2 << 20, CRUMBS = 2000 };
 
 static void try_in_vain(ebb_region region) {
     ebb_mark mark = ebb_region_mark(region);
     assert_true(mark.serial != 0);
     block_of(region, 1 * MIB, 64);
+    assert_int_equal(ebb_region_rewind(region, mark), 0);
+}
+
+static void try_crumbs_in_vain(ebb_region region) {
+    ebb_mark mark = ebb_region_mark(region);
+    for (unsigned i = 0; i < CRUMBS; i++)
+        block_of(region, 16, 16);
     assert_int_equal(ebb_region_rewind(region, mark), 0);
 }
 
@@ -64,10 +71,30 @@ static void what_comes_in_front_of_a_mark_is_served(void **state) {
     assert_true(stats.reserved_peak <= LIVE);
 }
 
+/* The plan holds nothing for them, however many they are. */
+static void what_comes_behind_a_mark_makes_no_plan_too_large(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        for (unsigned k = 0; k < FIRST; k++)
+            block_of(step.region, 100 + 16 * k, 16);
+        for (unsigned k = 0; k < TRIES; k++)
+            try_crumbs_in_vain(step.region);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.plans, 1);
+    assert_int_equal(stats.plan_slots, FIRST);
+    assert_int_equal(stats.hits, FIRST * (STEPS - stats.recorded_steps));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_a_rewind_ends_is_in_no_plan),
         STAGED(what_comes_in_front_of_a_mark_is_served),
+        STAGED(what_comes_behind_a_mark_makes_no_plan_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ static void a_plan_that_would_hold_too_much_is_not_tried(void **state) {
         struct learning learning;
         struct learn_step step = step_of(LEARN_RECORD);
         learn_start(&learning);
-        step.blocks = cases[i].blocks;
+        step.slots = cases[i].blocks;
         step.live_peak = cases[i].live;
         for (step.hash = 1; step.hash < 3; step.hash++)
             assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
@@ -205,7 +205,7 @@ static void a_plan_that_would_hold_more_than_the_step_is_not_made(void **state) 
         struct learning learning;
         struct learn_step step = step_of(LEARN_RECORD);
         learn_start(&learning);
-        step.blocks = cases[i].blocks;
+        step.slots = cases[i].blocks;
         step.coarse_blocks = cases[i].coarse_blocks;
         step.coarse_hash = cases[i].coarse_blocks ? 71 : 0;
         step.live_peak = cases[i].live;
