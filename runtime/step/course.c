@@ -55,6 +55,11 @@ static bool is_newcomer(const struct track *track) {
     return !track->peak_before || (track->sees_above && !track->saw_above);
 }
 
+/* Nothing can be learnt from what was recorded: it was lost, or all blocks came behind a mark. */
+static bool tells_nothing(const struct track *track, uint64_t blocks) {
+    return track->record_lost || (blocks && !track->record_count);
+}
+
 static struct learn_step describe(const struct lane *lane, const struct ended *ended,
                                   struct coarse_record *coarse) {
     const struct track_seen *seen = &ended->seen;
@@ -78,7 +83,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .blocks = ended_allocations(ended),
         .slots = seen->served ? lane->track->plan->slot_count : 0,
         .unserved = seen->unserved,
-        .lost = seen->recorded && lane->track->record_lost,
+        .lost = seen->recorded && tells_nothing(lane->track, ended_allocations(ended)),
     };
     step.grown = seen->grown || step.refused_bytes;
     if (seen->recorded && !step.lost) {

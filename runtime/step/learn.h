@@ -150,7 +150,7 @@ struct learn_step {
     uint64_t slots;  /* of its plan; of a record: blocks in it, which a plan would have slots for */
     uint64_t coarse_blocks; /* of a record: of these without small ones */
     bool small;    /* blocks of the small lane were among those that were recorded */
-    bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
+    bool lost;     /* it was recorded, but not to its end, or with no block: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
     bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */
     bool complete; /* it did what the plan expects, but for sizes */

@@ -5,7 +5,7 @@
  */
 #include "kit/test.h"
 
-enum { STEPS = 20, TRIES = 10, FIRST = 4, LIVE = 2 << 20, CRUMBS = 2000 };
+enum { STEPS = 20, TRIES = 10, FIRST = 4, LIVE = 2 << 20, CRUMBS = 2000, MANY = 600 };
 
 static void try_in_vain(ebb_region region) {
     ebb_mark mark = ebb_region_mark(region);
@@ -40,9 +40,10 @@ static void take_step(ebb_site *site, ebb_region parent, unsigned count) {
     assert_int_equal(ebb_region_release(parent, kept.block), 0);
 }
 
-static struct ebb_site_stats stats_of_steps(const struct stage *stage, unsigned count) {
+static struct ebb_site_stats stats_of_steps(const struct stage *stage, unsigned steps,
+                                            unsigned count) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
-    for (unsigned i = 0; i < STEPS; i++)
+    for (unsigned i = 0; i < steps; i++)
         take_step(site, stage->root, count);
     struct ebb_site_stats stats = site_stats(site);
     assert_int_equal(ebb_site_destroy(site), 0);
@@ -51,7 +52,7 @@ static struct ebb_site_stats stats_of_steps(const struct stage *stage, unsigned 
 
 static void what_a_rewind_ends_is_in_no_plan(void **state) {
     struct stage *stage = *state;
-    struct ebb_site_stats stats = stats_of_steps(stage, 0);
+    struct ebb_site_stats stats = stats_of_steps(stage, STEPS, 0);
     assert_int_equal(stats.plans, 0);
     assert_true(stats.reserved_peak <= LIVE);
     assert_true(pool_stats_of(stage->pool).reserved.peak <= LIVE);
@@ -59,7 +60,7 @@ static void what_a_rewind_ends_is_in_no_plan(void **state) {
 
 static void what_comes_in_front_of_a_mark_is_served(void **state) {
     struct stage *stage = *state;
-    struct ebb_site_stats stats = stats_of_steps(stage, FIRST);
+    struct ebb_site_stats stats = stats_of_steps(stage, STEPS, FIRST);
     assert_int_equal(stats.plans, 1);
     assert_int_equal(stats.plan_slots, FIRST);
     assert_in_range(stats.plan_height, 3 * 20000, FIRST * 23040);
@@ -69,6 +70,14 @@ static void what_comes_in_front_of_a_mark_is_served(void **state) {
     assert_int_equal(stats.tenured_right, stats.planned_steps);
     assert_int_equal(stats.missed, 0);
     assert_true(stats.reserved_peak <= LIVE);
+}
+
+/* Each time after a longer pause: there is nothing that a plan could be made of. */
+static void who_begins_with_a_mark_is_recorded_seldom(void **state) {
+    struct stage *stage = *state;
+    struct ebb_site_stats stats = stats_of_steps(stage, MANY, 0);
+    assert_int_equal(stats.plans, 0);
+    assert_in_range(stats.recorded_steps, 4, 14);
 }
 
 /* The plan holds nothing for them, however many they are. */
@@ -94,6 +103,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_a_rewind_ends_is_in_no_plan),
         STAGED(what_comes_in_front_of_a_mark_is_served),
+        STAGED(who_begins_with_a_mark_is_recorded_seldom),
         STAGED(what_comes_behind_a_mark_makes_no_plan_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
