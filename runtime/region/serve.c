@@ -461,9 +461,17 @@ struct track_missed track_missed(const struct track *track) {
     const struct track_seen *seen = &track->seen;
     return (struct track_missed){.blocks = seen->missed, .bytes = seen->missed_bytes,
                                  .turned_away_bytes = seen->turned_away_bytes,
-                                 .grown = seen->grown, .cursor = track_cursor(track),
+                                 .grown = seen->grown, .strange = seen->strange,
+                                 .cursor = track_cursor(track),
                                  .passed = track->passed, .missed_at = track->missed_at,
                                  .misses = track->misses, .had_grown = track->had_grown};
+}
+
+/* No slot was passed: neither is it one more in a row, nor anything that the plan does not know. */
+static void forget_try(struct track *track, const struct track_missed *before) {
+    track->missed_at = before->missed_at;
+    track->misses = before->misses;
+    track->seen.strange = before->strange;
 }
 
 /* The slot that was skipped has no place in the arena that others wait for: it is the next one
@@ -473,8 +481,7 @@ static void step_back(struct track *track, const struct track_missed *before) {
     track->blocks.calm--;
     track->cursor = before->cursor;
     track->passed = before->passed;
-    track->missed_at = before->missed_at;
-    track->misses = before->misses;
+    forget_try(track, before);
     track_pass_ended(track);
 }
 
@@ -498,4 +505,6 @@ void track_unmiss(struct track *track, const struct track_missed *before) {
     track->seen.grown = before->grown;
     if (track_cursor(track) != before->cursor)
         unpass(track, before);
+    else
+        forget_try(track, before);
 }

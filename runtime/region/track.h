@@ -287,7 +287,7 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 
 /* What the plan missed, and how far it was: to be so again, as what is no block was not missed. */
 struct track_missed {
-    uint64_t blocks, bytes, turned_away_bytes, grown;
+    uint64_t blocks, bytes, turned_away_bytes, grown, strange;
     uint32_t cursor, passed, missed_at, misses;
     bool had_grown;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_refused_above.c - training steps that ask for what the pool's limit refuses, in front of a
- * block that lies in the parent: a survivor, or a guest.
+ * block that lies in the parent: a survivor, or a guest; or with a key that has none.
  */
 #include "kit/gradients.h"
 #include "kit/refused.h"
@@ -157,11 +157,37 @@ static void what_was_hopeless_and_comes_late_passes_its_slot(void **state) {
     end_training(&training);
 }
 
+/* With a key that no slot has, in a plan of keys, whose free parts are all too small. */
+static void tries_with_a_strange_key_end_no_plan(void **state) {
+    enum { BLOCKS = 32, TRIES = 70, MUCH = (BLOCKS / 2 + 1) * SIZE };
+    ebb_pool *pool = POOL(.limit_reserved_bytes = (BLOCKS + 2) * SIZE);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        void *blocks[BLOCKS];
+        ebb_step step = ebb_step_begin(site, 0);
+        for (uint32_t k = 0; k < BLOCKS; k++)
+            blocks[k] = ebb_step_alloc(step, SIZE, 64, k + 1);
+        for (unsigned k = 1; k < BLOCKS; k += 2)
+            assert_int_equal(ebb_region_release(step.region, blocks[k]), 0);
+        for (unsigned k = 0; i >= LEARNING && k < TRIES; k++)
+            assert_no_block(ebb_step_alloc(step, MUCH, 64, 1000), EBB_E_POOL_LIMIT);
+        assert_non_null(ebb_step_alloc(step, SIZE, 64, BLOCKS + 1));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.hits, (STEPS - 2) * (BLOCKS + 1));
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(stats.takeovers, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_before_a_survivor_harms_no_plan),
         cmocka_unit_test(a_try_that_may_be_the_survivor_leaves_it_its_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
+        cmocka_unit_test(tries_with_a_strange_key_end_no_plan),
         cmocka_unit_test(what_was_hopeless_and_comes_late_passes_its_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
