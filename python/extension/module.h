@@ -76,6 +76,8 @@ struct pool {
     PyObject_HEAD
     ebb_pool *pool;      /* NULL: closed */
     unsigned kind;       /* EBB_KIND_ flags */
+    bool is_attached;    /* to what another pool made */
+    unsigned made_after; /* forks, in the process that has made or attached it */
     unsigned forks;      /* that led to the process that has counted these: */
     struct pool_batches batches;
 };

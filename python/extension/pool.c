@@ -53,12 +53,14 @@ void pool_try_one_waiting(void) {
     *end = one;
 }
 
-/* Without memory for its place in the list the pool stays: nothing else can be done about it. */
-static void destroy(ebb_pool *pool) {
+/* Without memory for its place in the list the pool stays: nothing else can be done about it.
+ * `is_last`: nobody else is known to open regions there, so what is cached is of no use. */
+static void destroy(ebb_pool *pool, bool is_last) {
     try_waiting();
     if (!pool || ebb_pool_destroy(pool) == 0)
         return;
-    (void)ebb_pool_trim(pool, 0); /* nobody opens regions there any more */
+    if (is_last)
+        (void)ebb_pool_trim(pool, 0);
     struct waiting *one = PyMem_Malloc(sizeof *one);
     if (!one)
         return;
@@ -97,15 +99,17 @@ static int parse_kind(const char *text, unsigned *flags) {
     }
 }
 
-static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind) {
+static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind, bool is_attached) {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct pool *self = (struct pool *)make(type, 0);
     if (!self) {
-        destroy(pool);
+        destroy(pool, false);
         return NULL;
     }
     self->pool = pool;
     self->kind = kind;
+    self->is_attached = is_attached;
+    self->made_after = ebb_forks();
     return (PyObject *)self;
 }
 
@@ -203,13 +207,19 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     ebb_pool *pool = wishes.descriptor.given
                          ? ebb_pool_attach((int)wishes.descriptor.value, &options)
                          : ebb_pool_create(&options);
-    return pool ? pool_wrap(type, pool, options.kind) : error_raise();
+    return pool ? pool_wrap(type, pool, options.kind, wishes.descriptor.given) : error_raise();
+}
+
+/* Free slots are of all who have the pool, and hot for them: they go with who made it. */
+static bool is_last(const struct pool *self) {
+    bool is_made_here = !self->is_attached && self->made_after == ebb_forks();
+    return is_made_here || !(self->kind & EBB_KIND_SHARED);
 }
 
 static void pool_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    destroy(((struct pool *)object)->pool);
+    destroy(((struct pool *)object)->pool, is_last((struct pool *)object));
     release(object);
     Py_DECREF(type);
 }

@@ -1195,6 +1195,33 @@ class Structure(Regions):
         del batch
         os.close(file)
 
+    def test_what_is_free_stays_for_others_where_one_that_did_not_make_the_pool_drops_it(self):
+        pool, size = ebb.Pool("shared", slots=4), 1 << 20
+        batches = [parcel.open() for parcel in [pool.send(torch.ones(size)) for _ in range(4)]]
+        del batches
+
+        def pages():
+            return 512 * os.fstat(file).st_blocks
+
+        file = os.dup(pool.fileno())
+        before = pages()
+        self.assertGreater(before, 4 * 4 * size)
+        again = attached(pool)
+        batch = pickle.loads(pickle.dumps(pool.send([1, torch.ones(size)])))  # of the newest
+        self.assertEqual(again.stats["received"], 1)
+        del again
+        self.assertEqual(pages(), before)
+        child = os.fork()
+        if child == 0:
+            batches = [pool.send(torch.ones(9)).open()]
+            del pool
+            gc.collect()
+            os._exit(pages() != before)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(batch[1].sum(), size)
+        del batch
+        os.close(file)
+
     def test_a_pool_that_batches_outlived_ends_when_others_come(self):
         def opens():
             with ebb.Region():
