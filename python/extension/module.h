@@ -87,8 +87,8 @@ int pool_add(PyObject *module);
 ebb_pool *pool_of(PyObject *object);
 /* Whether what this thread opens from now on waits for no slot, whatever its pool says. */
 void pool_hurry(bool does);
-/* Ends a pool whose object is gone, if what it was needed for is by now; another one each time, so
- * that who asks often pays for one. */
+/* Ends a pool whose object is gone, if what it was needed for is by now; another one each time, and
+ * none for 10 ms behind one that goes on, so that who asks often pays nothing. */
 void pool_try_one_waiting(void);
 /* What this process has counted: a forked child begins anew. */
 struct pool_batches *pool_batches(struct pool *pool);

@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 PyObject *pool_type, *pool_shared;
 
@@ -19,6 +20,18 @@ static struct waiting {
     struct waiting *next;
     ebb_pool *pool;
 } *waiting;
+
+/* A look at one costs up to 50 us, as it has slots, and a region is opened in less than one: behind
+ * a vain one there is none for a while. */
+enum { LOOK_AFTER_NS = 10 * 1000 * 1000 };
+
+static uint64_t looked_at; /* ns; 0: none was in vain, or another pool has come to wait since */
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static void wait_on(struct waiting *one) {
     one->next = waiting;
@@ -40,14 +53,17 @@ static void try_waiting(void) {
 
 void pool_try_one_waiting(void) {
     struct waiting *one = waiting, **end = &waiting;
-    if (!one)
+    uint64_t now = one ? now_ns() : 0;
+    if (!one || (looked_at && now - looked_at < LOOK_AFTER_NS))
         return;
     waiting = one->next;
     one->next = NULL;
+    looked_at = 0;
     if (ebb_pool_destroy(one->pool) == 0) {
         PyMem_Free(one);
         return;
     }
+    looked_at = now;
     while (*end)
         end = &(*end)->next;
     *end = one;
@@ -65,6 +81,7 @@ static void destroy(ebb_pool *pool, bool is_last) {
     if (!one)
         return;
     one->pool = pool;
+    looked_at = 0;
     wait_on(one);
 }
 

@@ -13,6 +13,7 @@ import random
 import re
 import resource
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -1240,6 +1241,24 @@ class Structure(Regions):
             self.assertEqual(len(os.listdir("/proc/self/fd")), between - 2)
         del pool, parcel
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_who_opens_regions_does_not_pay_for_pools_that_batches_outlive(self):
+        def median():
+            spent = []
+            for _ in range(501):
+                began = time.perf_counter_ns()
+                ebb.Region().close()
+                spent.append(time.perf_counter_ns() - began)
+            return statistics.median(spent)
+
+        gc.collect()
+        ebb.Pool().close()
+        pool = ebb.Pool("shared", slots=4096, slot_bytes=1 << 24)
+        batch = pool.send(numpy.ones(9)).open()
+        before = median()
+        del pool
+        self.assertLess(median(), 10 * before)  # it was 40 times as much
+        self.assertEqual(batch.sum(), 9)
 
     def test_a_cycle_that_keeps_what_was_made_is_collected(self):
         def inner(samples):
