@@ -28,40 +28,45 @@ from .pool import Pool, shared_pools
 from .region import Region
 
 
+def _part(place):
+    """Stands in a stream for what is beside it; there it is called as _Unpickler finds it."""
+    raise pickle.UnpicklingError(f"part {place} of a batch is not in its stream")
+
+
 class _Pickler(ForkingPickler):
-    """What is of the classes `apart` is not in the stream, but in `parts`, once."""
+    """What `is_apart` is not in the stream, but in `parts`, once. Numbers, strings and the like are
+    not asked about: there may be many."""
 
-    def __init__(self, stream, apart):
-        super().__init__(stream)
-        self.apart, self.parts, self.places = apart, [], {}
+    def __init__(self, stream, is_apart, *how):
+        super().__init__(stream, *how)
+        self.is_apart, self.parts = is_apart, []
 
-    def persistent_id(self, value):
-        if not issubclass(type(value), self.apart):
-            return None
-        place = self.places.setdefault(id(value), len(self.parts))
-        if place == len(self.parts):
-            self.parts.append(value)
-        return place
+    def reducer_override(self, value):
+        if not self.is_apart(value):
+            return NotImplemented
+        self.parts.append(value)
+        return _part, (len(self.parts) - 1,)
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, message, parts):
-        super().__init__(io.BytesIO(message))
+    def __init__(self, message, parts, buffers=()):
+        super().__init__(io.BytesIO(message), buffers=buffers)
         self.parts = parts
 
-    def persistent_load(self, place):
-        return self.parts[place]
+    def find_class(self, module, name):
+        found = super().find_class(module, name)
+        return self.parts.__getitem__ if found is _part else found
 
 
 def _is_parcel(value):
     return type(value) is Parcel
 
 
-def _take_apart(batch, *others):
+def _take_apart(batch, is_apart=_is_parcel, *how):
     """(stream, parts): parcels stay outside, where they are as good as they were until somebody
-    opens or sends them; so does what is of the other classes."""
+    opens or sends them."""
     stream = io.BytesIO()
-    pickler = _Pickler(stream, (Parcel, *others))
+    pickler = _Pickler(stream, is_apart, *how)
     pickler.dump(batch)
     for parcel in filter(_is_parcel, pickler.parts):
         parcel._check()  # last: an object of the batch may have opened one
@@ -109,21 +114,25 @@ def _beside(key, message, opened):
 _beside.__module__ = "ebb"
 
 
-def _have_elements():
-    """Classes whose objects are let alone where nothing is sent."""
+def _is_parcel_or_elements(value):
+    """What is let alone where nothing is sent. In an array of objects there may be parcels."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    found = getattr(torch, "Tensor", None), getattr(numpy, "ndarray", None), pickle.PickleBuffer
-    return filter(None, found)
+    array = getattr(numpy, "ndarray", ())
+    if issubclass(type(value), array):
+        return not value.dtype.hasobject
+    return issubclass(type(value), (Parcel, getattr(torch, "Tensor", ()),
+                                    getattr(torch, "UntypedStorage", ()),
+                                    getattr(torch, "TypedStorage", ())))
 
 
 def _with_parcels_opened(batch):
     """As it comes out of a slot. Nobody else would open them where no worker sends it."""
     if not _ebb._count_parcels():
         return batch
-    stream, parts = _take_apart(batch, *_have_elements())
-    if not any(map(_is_parcel, parts)):
-        return batch
-    return _Unpickler(stream, [part.open() if _is_parcel(part) else part for part in parts]).load()
+    buffers = []
+    stream, parts = _take_apart(batch, _is_parcel_or_elements, 5, True, buffers.append)
+    parts = [part.open() if _is_parcel(part) else part for part in parts]
+    return _Unpickler(stream, parts, buffers).load()  # also without: what it has may be open
 
 
 def _open_region(pool, waits=True):

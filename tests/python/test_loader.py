@@ -412,6 +412,29 @@ class Messages(Refused, Regions):
             del batch, opened
             self.assertAllFree(pool)
 
+    def test_nor_do_arrays_of_objects_hide_it_there_and_elements_are_let_alone(self):
+        def storage():
+            made = torch.ones(3)
+            return made.untyped_storage() if hasattr(made, "untyped_storage") else made.storage()
+
+        full, pool = ebb.Pool("shared", slots=1), ebb.Pool("shared")
+        taken, kept = full.send(5), storage()
+        buffer = pickle.PickleBuffer(bytearray(b"abc"))
+        objects, *elements = ebb.Collate(full, list)(
+            [numpy.array([pool.send(7), None]), kept, buffer])
+        self.assertEqual(objects.tolist(), [7, None])
+        self.assertTrue(elements[0] is kept and elements[1] is buffer)
+        self.assertFalse(kept.is_shared())
+        note = cases.Note("x", 5)  # what is pickled is also read: it may have descriptors
+        got, = ebb.Collate(full, list)([note])
+        self.assertTrue(got == note and got is not note)
+        self.assertEqual((taken.open(), full.stats["fallbacks"]), (5, 2))
+
+    def test_numbers_are_not_looked_at_where_a_batch_goes_torchs_own_way(self):
+        asked = []
+        ebb_loader._take_apart([*range(100), "x", 5.0, {"a": (b"x", None)}], asked.append)
+        self.assertEqual(asked, [])
+
     def test_a_parcel_in_a_batch_that_cannot_be_made_goes_with_it(self):
         class CannotBeMade:
             def __reduce__(self):
