@@ -66,8 +66,31 @@ static void end_newer(struct region *region, uint64_t serial) {
     region_end_work(region);
 }
 
-const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, object_check_all,
-                                          adoption_part};
+/* True if the block begins with what is left of a tensor, whose storage others still see. What is
+ * none of ebb's may look so only where such a one was before, and nothing was written since. */
+static bool is_storage(const struct ebb_tensor *tensor, size_t bytes) {
+    const struct ebb_storage *storage = tensor->storage;
+    uintptr_t offset = (uintptr_t)storage - (uintptr_t)tensor;
+    return offset % sizeof(int64_t) == 0 && offset >= sizeof *tensor &&
+           offset <= bytes - sizeof *storage && storage->block == (const void *)tensor &&
+           storage->tensors > 0;
+}
+
+/* Of a composite's arrays nothing is known here: their owner looks at each before it ends. */
+static bool is_needed(const struct region *region, const void *block) {
+    struct object_place place;
+    const struct ebb_object *object = block;
+    size_t bytes = range_holds((uintptr_t)block) ? object_block((uintptr_t)block, &place) : 0;
+    if (bytes < sizeof *object || place.host != region)
+        return false;
+    if ((object->state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | region->owner))
+        return object_is_tensor(object) || type_is_registered(object->type);
+    return bytes >= sizeof(struct ebb_tensor) + sizeof(struct ebb_storage) &&
+           object_is_tensor(object) && is_storage(block, bytes);
+}
+
+const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, is_needed,
+                                          object_check_all, adoption_part};
 
 struct region *object_refused(ebb_region handle) {
     const struct region *host = region_find(handle);

@@ -57,23 +57,22 @@ static void unlist(const struct promotion *promotion, size_t count) {
     }
 }
 
-/* What is right is found and listed. */
+/* Objects go with all that they are: a block of one, named by its address, is copied. */
+static bool is_needed(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    return !promotion->objects && survivor_is_needed(promotion->source, survivor);
+}
+
+/* What is right is found and listed; else it is as it was. */
 static int check_survivor(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > promotion->mode_most)
-        return error_set(EBB_E_ARGUMENT, "promotion mode %d is none", survivor->mode);
-    if (survivor->align && (!size_is_power_of_two(survivor->align) ||
-                            survivor->align > EBB_ALIGN_MAX))
-        return error_set(EBB_E_ALIGNMENT, "alignment %zu is no power of two up to %zu",
-                         survivor->align, EBB_ALIGN_MAX);
-    if (!survivor->block)
-        return error_set(EBB_E_ARGUMENT, "a survivor is NULL");
-    int mode = survivor->mode;
-    if (survivor_find(promotion->source, promotion->target, survivor) != 0)
-        return error_latest();
-    if (!survivor_list(survivor, true))
-        return 0;
-    survivor->mode = mode;
-    return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
+    int mode = survivor->mode, result = survivor_check(survivor, promotion->mode_most);
+    if (result)
+        return result;
+    survivor->mode |= is_needed(promotion, survivor) ? SURVIVOR_NEEDED : 0;
+    result = survivor_find(promotion->source, promotion->target, survivor);
+    if (!result && survivor_list(survivor, true))
+        result = error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
+    survivor->mode = result ? mode : survivor->mode;
+    return result;
 }
 
 static bool can_relink(const struct promotion *promotion, const struct ebb_piece *piece) {
@@ -90,8 +89,8 @@ static bool can_relink(const struct promotion *promotion, const struct ebb_piece
 static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     int mode = survivor->mode & SURVIVOR_MODE;
     return survivor_is(survivor, SURVIVOR_LARGE) && mode != EBB_PROMOTE_COPY &&
-           mode != PROMOTE_APART && survivor_is_aligned(survivor) &&
-           can_relink(promotion, survivor->scratch);
+           mode != PROMOTE_APART && !(survivor->mode & SURVIVOR_NEEDED) &&
+           survivor_is_aligned(survivor) && can_relink(promotion, survivor->scratch);
 }
 
 /* It may be relinked, and has no run that it takes along anyway. */
@@ -119,13 +118,15 @@ static void unlist_rest(const struct promotion *promotion) {
 
 /* True: it was born where it is to go, as nearly all were in a step that has been learnt; nothing
  * is wrong with it, and it is found and listed. Else it is as it was: to be looked at in full. */
-static bool stays_where_born(const struct track *births, struct ebb_survivor *survivor) {
+static bool stays_where_born(const struct promotion *promotion, const struct track *births,
+                             struct ebb_survivor *survivor) {
     size_t align = survivor->align ? survivor->align : 1;
     bool plain = (unsigned)survivor->mode <= EBB_PROMOTE_RELINK && size_is_power_of_two(align) &&
                  align <= EBB_ALIGN_MAX;
     struct record_entry *born =
         plain ? track_find_born(births, (uintptr_t)survivor->block) : NULL;
-    if (!born || born->listed || !survivor_may_stay(births->region, survivor))
+    if (!born || born->listed || is_needed(promotion, survivor) ||
+        !survivor_may_stay(births->region, survivor))
         return false;
     born->listed = true;
     survivor->scratch = born;
@@ -147,7 +148,7 @@ static int check_list(struct promotion *promotion) {
         target == source->parent && !target->marks ? source->track : NULL;
     for (size_t i = 0; i < promotion->count; i++) {
         struct ebb_survivor *survivor = &promotion->list[i];
-        if (births && stays_where_born(births, survivor))
+        if (births && stays_where_born(promotion, births, survivor))
             continue;
         int result = check_in_full(promotion, survivor);
         if (!result)
@@ -438,9 +439,9 @@ static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
         commit_stay(promotion, survivor);
         return;
     }
-    survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     bool further = mode == PROMOTE_APART || promotion->target != source->parent ||
                    !survivor_may_stay(source, survivor);
+    survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     if (source->track)
         track_note_survivor(region_track(source), (uintptr_t)survivor->block, further);
     if (way == SURVIVOR_RELINKED)

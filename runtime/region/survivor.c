@@ -68,6 +68,18 @@ static int note(struct ebb_survivor *survivor, void *found, int what, bool copie
     return 0;
 }
 
+int survivor_check(const struct ebb_survivor *survivor, int mode_most) {
+    if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > mode_most)
+        return error_set(EBB_E_ARGUMENT, "promotion mode %d is none", survivor->mode);
+    if (survivor->align && (!size_is_power_of_two(survivor->align) ||
+                            survivor->align > EBB_ALIGN_MAX))
+        return error_set(EBB_E_ALIGNMENT, "alignment %zu is no power of two up to %zu",
+                         survivor->align, EBB_ALIGN_MAX);
+    if (!survivor->block)
+        return error_set(EBB_E_ARGUMENT, "a survivor is NULL");
+    return 0;
+}
+
 int survivor_find(struct region *source, struct region *target, struct ebb_survivor *survivor) {
     uintptr_t addr = (uintptr_t)survivor->block;
     struct record_entry *born = source->track ? track_find_born(source->track, addr) : NULL;

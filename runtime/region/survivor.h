@@ -22,8 +22,12 @@ enum {
     SURVIVOR_SMALL = 1 << 6, /* its entry in the start map */
     SURVIVOR_SLOT = 2 << 6,  /* its slot in an arena */
     SURVIVOR_BORN = 3 << 6,  /* its entry in the source's record: born in the source's parent */
-    SURVIVOR_FOUND = 3 << 6
+    SURVIVOR_FOUND = 3 << 6,
+    SURVIVOR_NEEDED = 1 << 8 /* objects of the source need the block: it is copied */
 };
+
+/* What the caller says of it can be: 0, or the error. */
+int survivor_check(const struct ebb_survivor *survivor, int mode_most);
 
 /* The one look-up, of a survivor whose mode is right: what is found, and whether it stays or is
  * copied. Fails without effect. */
@@ -48,11 +52,18 @@ static inline bool survivor_is_aligned(const struct ebb_survivor *survivor) {
     return !survivor->align || ((uintptr_t)survivor->block & (survivor->align - 1)) == 0;
 }
 
+/* True if a block that the caller named is an object of the source, or has a storage of its. */
+static inline bool survivor_is_needed(const struct region *source,
+                                      const struct ebb_survivor *survivor) {
+    return source->hooks && source->hooks->needs(source, survivor->block);
+}
+
 /* True if it may stay where it was born for the source: bytes that others need are the source's to
  * the end. */
 static inline bool survivor_may_stay(const struct region *source,
                                      const struct ebb_survivor *survivor) {
-    return survivor_is_aligned(survivor) && (!source->holds || !hold_is_on(survivor->block));
+    return survivor_is_aligned(survivor) && !(survivor->mode & SURVIVOR_NEEDED) &&
+           (!source->holds || !hold_is_on(survivor->block));
 }
 
 /* It lies in a safe, not in a region's own pages. */
