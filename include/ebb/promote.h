@@ -59,8 +59,10 @@ struct ebb_promoted {
  * (release it there). Promoting to the region that already owns a block changes nothing; so does
  * promoting what a step bore there, but from then on the block is the target's; such blocks are
  * copied, too, if they are exported, an object's as above, or at no multiple of `align`, and while
- * the target has marks, which are newer. `cost` may be NULL. One thread at a time for both regions.
- * Errors, all without effect:
+ * the target has marks, which are newer. Elements in shared memory are a block that no object
+ * begins: promoted by their address they are their tensor's no more, of which an export shares
+ * nothing then, and which goes nowhere else (EBB_E_FOREIGN). `cost` may be NULL. One thread at a
+ * time for both regions. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
  * EBB_E_REGION_LIMIT, EBB_E_NO_SPACE, EBB_E_SHARED, EBB_E_MEASURING, EBB_E_DEVICE, EBB_E_ARGUMENT.

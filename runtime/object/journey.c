@@ -443,6 +443,13 @@ static int check_foreign(const struct journey *journey, struct ebb_storage *stor
                      (unsigned long long)storage->tensors);
 }
 
+/* Bytes of its own that were promoted by their address are somebody else's. */
+static int check_apart(const struct journey *journey, const struct ebb_storage *storage) {
+    struct block_place place;
+    return storage->flags & STORAGE_APART
+               ? block_find(journey->gathering.host, storage->data, &place) : 0;
+}
+
 int journey_make(struct journey *journey) {
     struct gathering *gathering = &journey->gathering;
     struct luggage luggage = {.pin_percent = journey->pin_percent};
@@ -453,6 +460,7 @@ int journey_make(struct journey *journey) {
         blocks += (gather_has_base(at) ? 0u : 1u) + at->flags / STORAGE_APART;
         (void)storage_is_exported(at); /* what was given back holds nothing here */
         result = check_foreign(journey, at);
+        result = result ? result : check_apart(journey, at);
     }
     if (result)
         return result;

@@ -125,10 +125,39 @@ static void what_is_of_an_object_does_not_stay_where_it_was_born(void **state) {
     }
 }
 
+/* Elements in shared memory are a block that no object begins: it goes, and is not the tensor's
+ * from then on. */
+static void elements_in_shared_memory_are_not_their_tensors_any_more(void **state) {
+    (void)state;
+    for (int way = 0; way < 2 * 2; way++) {
+        size_t bytes = way & 1 ? 50000 : 2 * MIB;
+        ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB);
+        ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+        struct ebb_tensor *tensor = tensor_of_bytes(child, bytes);
+        struct ebb_survivor survivor = survivor_of(tensor->data, EBB_PROMOTE_RELINK);
+        assert_int_equal(ebb_promote(child, root, &survivor, 1, NULL), 0);
+        assert_ptr_equal(survivor.block, tensor->data);
+        assert_null(ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE));
+        assert_int_equal(ebb_last_error(), EBB_E_EXCHANGE);
+        assert_text_names("promoted by their address");
+        assert_refused(ebb_objects_promote(child, root, &(void *){tensor}, 1, NULL, NULL),
+                       EBB_E_FOREIGN);
+        memset(survivor.block, 0x55, bytes);
+        if (way & 2)
+            assert_int_equal(ebb_object_end(tensor), 0);
+        ebb_check_pool(pool);
+        assert_int_equal(ebb_region_close(child), 0);
+        check_survivor(root, survivor.block, bytes);
+        assert_int_equal(ebb_region_close(root), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(what_is_of_an_object_is_not_relinked),
         STAGED(what_is_of_an_object_does_not_stay_where_it_was_born),
+        STAGED(elements_in_shared_memory_are_not_their_tensors_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
