@@ -17,13 +17,14 @@
  * limit on pages.
  *
  * What a site has learnt to survive its steps, blocks and objects, is born in the parent
- * ("pre-tenured"): promoting it there costs nothing, and its address stays. Until it is promoted it
- * is the step's like all else: found, released and promoted through the step's region only, and
- * ended with it. (Its blocks count among the parent's meanwhile, ebb_region_of() names the parent.)
- * A wrong guess costs these bytes for a step, or for as long as an export holds them, and counts as
- * tenured_wrong. Where survivors of the step before are gone and those of this one are not there
- * yet, large blocks that do not survive may lie in the parent for a while, in the same way
- * ("guests"): so a step need not hold the survivors' bytes twice.
+ * ("pre-tenured"): promoting it there costs nothing, and its address stays, but for what is copied
+ * all the same (ebb/promote.h). Until it is promoted it is the step's like all else: found,
+ * released and promoted through the step's region only, and ended with it. (Its blocks count among
+ * the parent's meanwhile, ebb_region_of() names the parent.) A wrong guess costs these bytes for a
+ * step, or for as long as an export holds them, and counts as tenured_wrong. Where survivors of
+ * the step before are gone and those of this one are not there yet, large blocks that do not
+ * survive may lie in the parent for a while, in the same way ("guests"): so a step need not hold
+ * the survivors' bytes twice.
  *
  * Threads: a site is used by any number of threads at once; each step belongs to one, as its
  * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".
