@@ -4,7 +4,7 @@
  *
  * A pool that still has pages out when its object goes cannot be destroyed: it keeps no others,
  * waits in a list and is tried again when the next pool comes or goes, and in its turn when a
- * region or a batch is opened. Shared pools know how to come back by key.
+ * region or a batch is opened or a step begins. Shared pools know how to come back by key.
  */
 #include "module.h"
 

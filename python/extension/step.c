@@ -110,6 +110,7 @@ static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint
         PyErr_SetString(PyExc_TypeError, "no class of regions");
         return NULL;
     }
+    pool_try_one_waiting();
     struct region *made = region_make((PyTypeObject *)class, site->pool, parent);
     if (made && begin_in(made, site, tag) == 0)
         return (PyObject *)made;

@@ -1250,12 +1250,16 @@ class Structure(Regions):
             with ebb.Region():
                 pass
 
+        def begins():
+            with ebb.step("tests.begins"):
+                pass
+
         gc.collect()
         ebb.Pool().close()  # those that other tests left end here
         before = len(os.listdir("/proc/self/fd"))
         pool = ebb.Pool("shared")
         parcel = pool.send([1])
-        for comes in opens, lambda: parcel.open():
+        for comes in opens, begins, lambda: parcel.open():
             kept = ebb.Pool("shared", slots=1).send(numpy.ones(9)).open()  # of another that is gone
             between = len(os.listdir("/proc/self/fd"))
             del kept
