@@ -143,8 +143,9 @@ def guard(batch, stream=None, *, device=None):
     batch   the batch, or any tensor, array, storage of torch or buffer of it, on the host. Looked
             through are values of mappings, lists, tuples, sets, deques, arrays of objects, what a
             functools.partial calls and with what, and attributes and slots of all objects: what
-            else has tensors inside, as an iterator or a closure, is not. One tensor of a batch
-            guards all of it
+            else has tensors inside, as an iterator or a closure, is not. One tensor guards the
+            region that it lies in: all of a batch, unless parcels are inside, which have regions of
+            their own. Hand over the whole batch then
     stream  torch.cuda.Stream, or the address of one as an int (0: the default stream) with
             `device`; None: torch's current stream of `device`, and nothing where there is no CUDA
     device  its number; None: torch's current one, or 0. Copies to another device are asked of that

@@ -279,6 +279,18 @@ class Guard(Refused):
             else torch.Tensor.storage
         self.assertEqual(ebb.guard([kept(got)], 0), 1)
 
+    def test_a_tensor_guards_its_region_and_a_batch_those_of_parcels_inside_as_well(self):
+        for whole in False, True:
+            pool = ebb.Pool("shared+pinned", slots=2)
+            got = pool.send([numpy.ones(BYTES), pool.send(numpy.ones(BYTES))]).open()
+            self.assertEqual(ebb.guard(got if whole else got[0], 0), 1 + whole)
+            del got
+            if whole:
+                self.assertRefused("EBB_E_SLOTS", pool.send, [1])
+            else:
+                self.assertEqual(pool.send([1]).open(), [1])  # in that of the parcel
+            driver.fake_cuda_run()
+
     def test_each_batch_in_a_list_is_guarded_and_what_came_beside_is_not(self):
         pool, other = ebb.Pool("shared+pinned"), ebb.Pool("shared")
         batches = [batch(pool, 1), batch(other, 2), batch(pool, 3), numpy.zeros(9), "text"]
