@@ -46,7 +46,7 @@ class Pool(_ebb.Pool):
     def __init__(self, kind="host", limit=None, **others):
         self._options = {"kind": kind, "limit": limit,
                          **{name: others[name] for name in _GO if name in others}}
-        self._sites = {}  # of steps; they end with the pool
+        self._sites = {}  # of steps; they end with the pool, and do not keep it
         self._inherits = weakref.WeakSet()  # what spawns those that inherit the descriptor
         self._made_by = os.getpid() if others.get("descriptor") is None else None
         if "shared" in self.kind:

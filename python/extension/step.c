@@ -5,6 +5,9 @@
  * Invariant: a step that has begun belongs to the object of its region: it ends when that is
  * closed, and without learning if it is dropped. Entering and leaving are one call each, which no
  * handler of a signal interrupts.
+ *
+ * A site outlives its pool where a program keeps it, or a step of it below a region of another
+ * pool. Then no step begins any more; nothing else of it needs the pool.
  */
 #include "module.h"
 
@@ -13,7 +16,7 @@
 struct site {
     PyObject_HEAD
     ebb_site *site;
-    PyObject *pool;
+    PyObject *pool; /* a weak reference, as the pool keeps its sites; NULL: the default pool */
     bool waits; /* steps may wait for a slot, and close no region of those before: no lock */
     bool has_scopes;
 };
@@ -41,17 +44,11 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
         return NULL;
     }
     self->site = made;
-    self->pool = Py_NewRef(pool);
     self->has_scopes = options.scope;
     self->waits = !ring.value && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
+    if (pool != Py_None && !(self->pool = PyWeakref_NewRef(pool, NULL)))
+        Py_CLEAR(self);
     return (PyObject *)self;
-}
-
-static int site_traverse(PyObject *object, visitproc visit, void *arg) {
-    const struct site *self = (struct site *)object;
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->pool);
-    return 0;
 }
 
 /* A site with a step that is open stays: the step's region says so when it is used. */
@@ -59,7 +56,6 @@ static void site_dealloc(PyObject *object) {
     struct site *self = (struct site *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    PyObject_GC_UnTrack(object);
     ebb_site_destroy(self->site);
     Py_XDECREF(self->pool);
     release(object);
@@ -67,6 +63,17 @@ static void site_dealloc(PyObject *object) {
 }
 
 static PyObject *site_type;
+
+/* The pool, or None for the default one. New reference; NULL with an exception: it is gone. */
+static PyObject *find_pool(const struct site *site) {
+    if (!site->pool)
+        return Py_NewRef(Py_None);
+    PyObject *pool = PyObject_CallNoArgs(site->pool);
+    if (pool != Py_None)
+        return pool;
+    Py_DECREF(pool);
+    return error_raise_as(EBB_E_STALE, "the pool of the site is gone");
+}
 
 struct beginning {
     ebb_site *site;
@@ -83,6 +90,8 @@ static void open_step(struct region *region, const void *how) {
 /* With the interpreter's lock where regions are at hand that other threads use: see region.c. */
 static int begin_in(struct region *made, struct site *site, uint64_t tag) {
     struct beginning beginning = {site->site, {NULL, 0}, tag};
+    if (made->pool != Py_None && !pool_of(made->pool))
+        return -1;
     if (made->parent != Py_None) {
         const struct region *above = region_of(made->parent);
         if (!above)
@@ -90,8 +99,6 @@ static int begin_in(struct region *made, struct site *site, uint64_t tag) {
         beginning.above = above->handle;
         region_take_pool(made, above);
     }
-    if (site->pool != Py_None && !pool_of(site->pool))
-        return -1;
     bool locked = !site->waits || beginning.above.lane;
     region_open_listed(made, locked, open_step, &beginning);
     if (!ebb_region_is_open(made->handle)) {
@@ -111,11 +118,12 @@ static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint
         return NULL;
     }
     pool_try_one_waiting();
-    struct region *made = region_make((PyTypeObject *)class, site->pool, parent);
-    if (made && begin_in(made, site, tag) == 0)
-        return (PyObject *)made;
-    Py_XDECREF((PyObject *)made);
-    return NULL;
+    PyObject *pool = find_pool(site);
+    struct region *made = pool ? region_make((PyTypeObject *)class, pool, parent) : NULL;
+    if (made && begin_in(made, site, tag) != 0)
+        Py_CLEAR(made);
+    Py_XDECREF(pool);
+    return (PyObject *)made;
 }
 
 PyDoc_STRVAR(begin_doc,
@@ -162,14 +170,13 @@ PyDoc_STRVAR(site_doc,
 
 static PyType_Slot site_slots[] = {{Py_tp_new, site_new},
                                    {Py_tp_dealloc, site_dealloc},
-                                   {Py_tp_traverse, site_traverse},
                                    {Py_tp_doc, (void *)site_doc},
                                    {Py_tp_methods, site_methods},
                                    {Py_tp_getset, site_getters},
                                    {0, NULL}};
 
-static PyType_Spec site_spec = {"ebb._ebb.Site", sizeof(struct site), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, site_slots};
+static PyType_Spec site_spec = {"ebb._ebb.Site", sizeof(struct site), 0, Py_TPFLAGS_DEFAULT,
+                                site_slots};
 
 /* ---- class Step: how a step is entered and left ---- */
 

@@ -1521,6 +1521,43 @@ class Bounds(Refused, Regions):
                 signal.signal(signal.SIGALRM, before)
             self.assertEqual(refused, ["EBB_E_BUSY"])
 
+    def test_a_pool_with_steps_ends_when_it_is_dropped_and_nobody_collects_cycles(self):
+        gc.collect()
+        ebb.Pool().close()  # those that other tests left end here
+        before = len(os.listdir("/proc/self/fd"))
+        gc.disable()
+        try:
+            for ring in (0, 1):
+                pool = ebb.Pool("shared")
+                for _ in range(3):
+                    with ebb.step("tests.drops", pool=pool, ring=ring) as region:
+                        region.zeros(5000)
+                del pool, region
+                self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+        finally:
+            gc.enable()
+
+    def test_a_site_does_not_keep_its_pool_and_the_region_of_a_step_does(self):
+        def drops(begin):
+            """What that begins on a site of a pool, and the pool, which nobody else has then."""
+            pool = ebb.Pool("shared")
+            return begin(ebb.step("tests.keeps", pool=pool).site), weakref.ref(pool)
+
+        site, pool = drops(lambda site: site)
+        self.assertIsNone(pool())
+        self.assertRefused("EBB_E_STALE", site.begin, ebb.Region, None, 0)
+        region, pool = drops(lambda site: site.begin(ebb.Region, None, 0))
+        self.assertIs(region.pool, pool())
+        self.assertEqual(region.zeros(5000).numpy().sum(), 0)
+        region.close()
+        del region
+        self.assertIsNone(pool())
+        with ebb.Region() as above:
+            region, pool = drops(lambda site: site.begin(ebb.Region, above, 0))
+            self.assertIsNone(pool())  # it needs that of the region above, and no other
+            self.assertEqual(region.zeros(5000).numpy().sum(), 0)
+            region.close()
+
     def test_kept_without_a_bound(self):
         pool = ebb.Pool("shared")
         batches = list(loader("d", pool, 2, length=40 * cases.BATCH))
