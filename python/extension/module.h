@@ -76,6 +76,7 @@ struct pool {
     PyObject_HEAD
     ebb_pool *pool;      /* NULL: closed */
     unsigned kind;       /* EBB_KIND_ flags */
+    uint64_t wait_ns;    /* for a slot */
     bool is_attached;    /* to what another pool made */
     unsigned made_after; /* forks, in the process that has made or attached it */
     unsigned forks;      /* that led to the process that has counted these: */
@@ -90,6 +91,8 @@ void pool_hurry(bool does);
 /* Ends a pool whose object is gone, if what it was needed for is by now; another one each time, and
  * none for 10 ms behind one that goes on, so that who asks often pays nothing. */
 void pool_try_one_waiting(void);
+/* CLOCK_MONOTONIC. */
+uint64_t pool_now_ns(void);
 /* What this process has counted: a forked child begins anew. */
 struct pool_batches *pool_batches(struct pool *pool);
 
@@ -128,8 +131,8 @@ bool region_stays(const struct region *region, uint64_t epoch);
 struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent);
 /* Below another region the pool is that one's, whatever was said. */
 void region_take_pool(struct region *region, const struct region *above);
-/* open(region, how), which opens its handle and may wait for a slot that another thread gives back;
- * if not `locked`, without the interpreter's lock. The pool is not closed meanwhile. */
+/* open(region, how), which opens its handle: if not `locked`, without the interpreter's lock, so it
+ * may wait for a slot that another thread gives back. The pool is not closed meanwhile. */
 void region_open_listed(struct region *region, bool locked,
                         void (*open)(struct region *, const void *), const void *how);
 /* Whether a thread of this process opens a region of that pool now. */

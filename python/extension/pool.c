@@ -27,7 +27,7 @@ enum { LOOK_AFTER_NS = 10 * 1000 * 1000 };
 
 static uint64_t looked_at; /* ns; 0: none was in vain, or another pool has come to wait since */
 
-static uint64_t now_ns(void) {
+uint64_t pool_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
@@ -53,7 +53,7 @@ static void try_waiting(void) {
 
 void pool_try_one_waiting(void) {
     struct waiting *one = waiting, **end = &waiting;
-    uint64_t now = one ? now_ns() : 0;
+    uint64_t now = one ? pool_now_ns() : 0;
     if (!one || (looked_at && now - looked_at < LOOK_AFTER_NS))
         return;
     waiting = one->next;
@@ -116,7 +116,8 @@ static int parse_kind(const char *text, unsigned *flags) {
     }
 }
 
-static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind, bool is_attached) {
+static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool,
+                           const struct ebb_pool_options *options, bool is_attached) {
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct pool *self = (struct pool *)make(type, 0);
     if (!self) {
@@ -124,7 +125,8 @@ static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind, bo
         return NULL;
     }
     self->pool = pool;
-    self->kind = kind;
+    self->kind = options->kind;
+    self->wait_ns = options->wait_ns;
     self->is_attached = is_attached;
     self->made_after = ebb_forks();
     return (PyObject *)self;
@@ -175,21 +177,17 @@ void pool_hurry(bool does) {
     hurries = does;
 }
 
-/* Whoever waits for a slot, with the interpreter's lock or without: handlers of signals run in the
- * main thread, and other threads may have what is waited for. What a handler raises stays for who
- * called. */
+/* Whoever waits for a slot: handlers of signals run in the main thread, and other threads may have
+ * what is waited for. So nobody waits with the interpreter's lock, as none of those would run then.
+ * What a handler raises stays for who called. */
 static bool may_wait(void *context) {
     (void)context;
     if (hurries)
         return false;
     PyGILState_STATE state = PyGILState_Ensure();
-    if (state == PyGILState_LOCKED) {
-        Py_BEGIN_ALLOW_THREADS
-        Py_END_ALLOW_THREADS
-    }
-    bool none = PyErr_CheckSignals() == 0;
+    bool goes_on = state == PyGILState_UNLOCKED && PyErr_CheckSignals() == 0;
     PyGILState_Release(state);
-    return none;
+    return goes_on;
 }
 
 static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -224,7 +222,7 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     ebb_pool *pool = wishes.descriptor.given
                          ? ebb_pool_attach((int)wishes.descriptor.value, &options)
                          : ebb_pool_create(&options);
-    return pool ? pool_wrap(type, pool, options.kind, wishes.descriptor.given) : error_raise();
+    return pool ? pool_wrap(type, pool, &options, wishes.descriptor.given) : error_raise();
 }
 
 /* Free slots are of all who have the pool, and hot for them: they go with who made it. */

@@ -17,7 +17,7 @@ struct site {
     PyObject_HEAD
     ebb_site *site;
     PyObject *pool; /* a weak reference, as the pool keeps its sites; NULL: the default pool */
-    bool waits; /* steps may wait for a slot, and close no region of those before: no lock */
+    bool has_ring;
     bool has_scopes;
 };
 
@@ -45,7 +45,7 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     }
     self->site = made;
     self->has_scopes = options.scope;
-    self->waits = !ring.value && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
+    self->has_ring = ring.value != 0;
     if (pool != Py_None && !(self->pool = PyWeakref_NewRef(pool, NULL)))
         Py_CLEAR(self);
     return (PyObject *)self;
@@ -87,7 +87,35 @@ static void open_step(struct region *region, const void *how) {
     region->handle = region->step.region;
 }
 
-/* With the interpreter's lock where regions are at hand that other threads use: see region.c. */
+static void open_plain(struct region *region, const void *options) {
+    region->handle = ebb_region_open(options);
+}
+
+/* Waits for a slot as the region that the step will have, which is closed again with the
+ * interpreter's lock: no other thread that needs that gets the slot first. */
+static bool wait_for_slot(struct region *made, ebb_pool *pool) {
+    struct ebb_region_options options = {.size = sizeof options, .pool = pool};
+    region_open_listed(made, false, open_plain, &options);
+    return ebb_region_is_open(made->handle) && ebb_region_close(made->handle) == 0;
+}
+
+/* A step that has a ring closes its oldest, which other threads may use: so it begins with the
+ * interpreter's lock, with which nobody waits (see pool.c), and waits before it begins. */
+static void begin_in_turn(struct region *made, const struct beginning *beginning) {
+    const struct pool *pool = (const struct pool *)made->pool;
+    uint64_t began = pool_now_ns();
+    do {
+        region_open_listed(made, true, open_step, beginning);
+    } while (!ebb_region_is_open(made->handle) && ebb_last_error() == EBB_E_SLOTS &&
+             pool_now_ns() - began < pool->wait_ns && wait_for_slot(made, pool->pool));
+}
+
+static bool is_shared(const PyObject *pool) {
+    return pool != Py_None && ((const struct pool *)pool)->kind & EBB_KIND_SHARED;
+}
+
+/* Without the interpreter's lock where it may wait: below a parent there is no slot to wait for,
+ * but tensors that any thread could end meanwhile. */
 static int begin_in(struct region *made, struct site *site, uint64_t tag) {
     struct beginning beginning = {site->site, {NULL, 0}, tag};
     if (made->pool != Py_None && !pool_of(made->pool))
@@ -99,8 +127,11 @@ static int begin_in(struct region *made, struct site *site, uint64_t tag) {
         beginning.above = above->handle;
         region_take_pool(made, above);
     }
-    bool locked = !site->waits || beginning.above.lane;
-    region_open_listed(made, locked, open_step, &beginning);
+    bool may_wait = !beginning.above.lane && is_shared(made->pool);
+    if (may_wait && site->has_ring)
+        begin_in_turn(made, &beginning);
+    else
+        region_open_listed(made, !may_wait, open_step, &beginning);
     if (!ebb_region_is_open(made->handle)) {
         error_raise();
         return -1;

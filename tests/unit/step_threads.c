@@ -374,6 +374,72 @@ static void a_ring_is_found_among_those_that_ended_threads_left(void **state) {
     assert_int_equal(ebb_site_destroy(crowd.site), 0);
 }
 
+/* ---- a step that waits for a slot ---- */
+
+struct meddling {
+    ebb_region oldest; /* of the ring, which a thread resets */
+    ebb_region held;   /* in the slot that the step waits for */
+    sem_t waits, begun;
+};
+
+static bool say_that_it_waits(void *context) {
+    struct meddling *meddling = context;
+    return sem_post(&meddling->waits) == 0;
+}
+
+/* In the middle of the reset. */
+static int let_it_begin(void *context) {
+    struct meddling *meddling = context;
+    expect(ebb_region_close(meddling->held) == 0);
+    expect(sem_wait(&meddling->begun) == 0);
+    return 0;
+}
+
+static void *reset_oldest(void *context) {
+    struct meddling *meddling = context;
+    expect(sem_wait(&meddling->waits) == 0);
+    expect(ebb_region_reset(meddling->oldest, EBB_KEEP_ALL) == 0);
+    return NULL;
+}
+
+static ebb_region take_step(ebb_site *site, struct ebb_cleanup *cleanup) {
+    ebb_step step = ebb_step_begin(site, 1);
+    if (cleanup)
+        assert_int_equal(ebb_cleanup_add(step.region, cleanup), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    return step.region;
+}
+
+/* It was closed in the middle of that, and its slot another's. */
+static void a_step_that_waited_leaves_what_another_thread_resets_open(void **state) {
+    struct meddling meddling;
+    struct ebb_cleanup cleanup = {.run = let_it_begin, .data = &meddling};
+    pthread_t thread;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 3, .slot_bytes = 4 * MIB,
+                          .wait_ns = UINT64_C(60000000000), .go_on = say_that_it_waits,
+                          .go_on_context = &meddling);
+    ebb_site *site = SITE(.pool = pool, .ring = 1);
+    (void)state;
+    assert_int_equal(sem_init(&meddling.waits, 0, 0) + sem_init(&meddling.begun, 0, 0), 0);
+    meddling.held = OPEN(.pool = pool);
+    meddling.oldest = take_step(site, &cleanup);
+    ebb_region kept = take_step(site, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, reset_oldest, &meddling), 0);
+    ebb_step step = ebb_step_begin(site, 1);
+    sem_post(&meddling.begun);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(ebb_region_is_open(step.region) && ebb_region_is_open(kept));
+    assert_true(ebb_region_alloc(meddling.oldest, 9000, 64) != NULL);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_refused(ebb_site_destroy(site), EBB_E_BUSY);
+    assert_int_equal(ebb_region_close(meddling.oldest), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+    pool_end(pool);
+    sem_destroy(&meddling.waits);
+    sem_destroy(&meddling.begun);
+}
+
 enum { MANY = 1100 };
 
 struct generation {
@@ -505,6 +571,7 @@ int main(void) {
         STAGED(a_step_outlives_the_thread_that_began_it),
         STAGED(sites_come_and_go_on_many_threads),
         STAGED(idle_lanes_are_used_again),
+        STAGED(a_step_that_waited_leaves_what_another_thread_resets_open),
         STAGED(a_ring_is_found_among_those_that_ended_threads_left),
         STAGED(rings_of_many_threads_are_left_to_new_ones),
         STAGED(a_better_plan_is_found_meanwhile),
