@@ -173,8 +173,9 @@ EBB_API EBB_NODISCARD void *ebb_region_realloc(ebb_region region, void *block, s
 /* Bytes that were asked for this block, or 0 with an error set (as release). */
 EBB_API size_t ebb_region_block_bytes(ebb_region region, const void *block);
 
-/* The open region whose pages hold `address` (any address, also inside a block); a handle that
- * is not open if it is none of ebb's. Any thread, as long as that region is not being closed. */
+/* The open region whose pages hold `address` (any address, also inside a block); a handle that is
+ * not open if it is none of ebb's, or of a block of malloc(), whoever serves that. Any thread, as
+ * long as that region is not being closed. */
 EBB_API ebb_region ebb_region_of(const void *address);
 
 /* True if both are open and `ancestor` is the parent of `region`, or its parent, and so on. */

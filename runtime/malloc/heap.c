@@ -165,6 +165,7 @@ static void span_all(void) {
         EBB_POOL_OPTIONS(.name = "malloc", .keep_margin_percent = POOL_MARGIN));
     if (made) {
         made->trim_ns = TRIM_NS;
+        made->inner = true;
         atomic_store_explicit(&pool, made, memory_order_release);
         base = size_smaller(base, range.base);
         end = size_larger(end, range.base + range.bytes);

@@ -82,6 +82,8 @@ struct ebb_pool {
     bool keep_all;
     uint64_t trim_ns; /* that a step's end may spend on giving back; 0: small parts, see shrink.c */
     bool alive;
+    bool inner; /* its regions are ebb's own, for what the program mallocs: no address leads the
+                 * program to their handles */
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* totals of closed regions, and

@@ -188,6 +188,7 @@ struct region {
 
     bool uncounted; /* ebb's own work, see region_open_uncounted() */
     bool settling;  /* what others let go of is being ended: remote.c */
+    bool inner;     /* its pool is: ebb_region_of() does not name it */
 
     char name[REGION_NAME_BYTES];
 

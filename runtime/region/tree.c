@@ -174,6 +174,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     adopt(region, parent);
     region->measuring = pool->pages.kind == &kind_phantom;
     region->hollow = pool->pages.kind->phantom;
+    region->inner = pool->inner;
     region->limit_bytes = region->measuring ? 0 : options->limit_bytes;
     region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
     region->sealed = options->sealed;
@@ -472,7 +473,7 @@ ebb_region ebb_region_of(const void *address) {
     if (range_holds(addr)) {
         struct ebb_piece *run = range_run_at(addr);
         struct region *region = run ? region_of_piece(run) : NULL;
-        if (region)
+        if (region && !region->inner)
             return region_handle(region->safe_of ? region->safe_of : region);
     }
     return region_handle(NULL);

@@ -268,7 +268,9 @@ static bool small_is_released(void) {
 
 static bool large_is_released(void) {
     char *block = block_of(50000);
-    return ebb_region_release(step.region, block) != 0 && block[49999] == 0x33 && is_whole();
+    return ebb_region_release(step.region, block) != 0 &&
+           ebb_region_release(ebb_region_of(block), block) != 0 && block[49999] == 0x33 &&
+           freed(block) && is_whole();
 }
 
 /* ---- blocks of the general heap ---- */

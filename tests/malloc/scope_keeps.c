@@ -200,6 +200,23 @@ static void test_a_thread_that_has_ended_keeps_nothing(void **state) {
     }
 }
 
+/* ---- whose they are ---- */
+
+/* Neither of the scope, planned or not, nor of what outlived it. */
+static void test_the_program_is_led_to_no_region_of_theirs(void **state) {
+    for (unsigned round = 0; round < 8; round++) { /* the later ones by plan */
+        ebb_step step = begin(*state);
+        void *block = make(BYTES, round), *dies = make(BYTES, 7);
+        assert_true(range_holds((uintptr_t)block));
+        assert_refused(ebb_region_release(ebb_region_of(block), block), EBB_E_STALE);
+        assert_refused(ebb_region_release(ebb_region_of(dies), dies), EBB_E_STALE);
+        end(dies, BYTES, 7);
+        finish(step);
+        assert_refused(ebb_region_release(ebb_region_of(block), block), EBB_E_STALE);
+        end(block, BYTES, round);
+    }
+}
+
 /* ---- how they go ---- */
 
 enum { LOOK_NS = 1000000 };
@@ -305,6 +322,7 @@ int main(void) {
         cmocka_unit_test(test_a_trim_takes_single_pages),
         cmocka_unit_test(test_a_trim_takes_each_page_among_gaps_that_have_none),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
+        SERVED(test_the_program_is_led_to_no_region_of_theirs),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),
         cmocka_unit_test(test_pages_that_are_locked_are_refused_silently),
