@@ -12,9 +12,11 @@
 #include "malloc/heap.h"
 
 #include "base/os.h"
+#include "base/size.h"
 #include "pool/pool.h"
 
 #define ASKED_SHARE 100u /* of the time, at most one part */
+#define KNOWN_NS 60000000000u /* for so long at most: a process may be stopped while it asks */
 
 struct slab {
     const struct ebb_piece *piece;
@@ -52,7 +54,8 @@ size_t resident_large(void) {
         return atomic_load_explicit(&known_bytes, memory_order_relaxed);
     size_t bytes = ask(pool);
     uint64_t ended = os.now_ns();
+    uint64_t rest = size_smaller(ended - began, KNOWN_NS / ASKED_SHARE) * ASKED_SHARE;
     atomic_store_explicit(&known_bytes, bytes, memory_order_relaxed);
-    atomic_store_explicit(&next_ns, ended + (ended - began) * ASKED_SHARE, memory_order_relaxed);
+    atomic_store_explicit(&next_ns, ended + rest, memory_order_relaxed);
     return bytes;
 }

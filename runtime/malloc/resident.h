@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* As the system says, or said a short time ago: it takes a millisecond for each GiB, so it is asked
- * for a hundredth of the time at most. Any thread. */
+ * for a hundredth of the time at most, but a minute later in any case. Any thread. */
 size_t resident_large(void);
 
 #endif

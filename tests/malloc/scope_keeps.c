@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "malloc/general.h"
 #include "malloc/options.h"
+#include "malloc/resident.h"
 #include "pool/pool.h"
 #include "region/region.h"
 
@@ -294,6 +295,38 @@ static void test_looks_in_idle_time_take_bookkeeping_too(void **state) {
     assert_false(pool_bookkeeping_is_left());
 }
 
+static uint64_t stopped_ns;
+static size_t (*true_resident)(void *addr, size_t bytes);
+
+static uint64_t late_ns(void) {
+    return true_now_ns() + stopped_ns;
+}
+
+static size_t stop_for_an_hour(void *addr, size_t bytes) {
+    stopped_ns += 3600000000000;
+    return true_resident(addr, bytes);
+}
+
+static void test_a_process_that_is_stopped_as_it_asks_asks_again_soon(void **state) {
+    enum { MUCH = 16 << 20 };
+    ebb_step step = begin(*state);
+    void *few = make(BYTES, 1);
+    true_resident = os.resident;
+    os.resident = stop_for_an_hour;
+    os.now_ns = late_ns;
+    size_t before = resident_large();
+    os.resident = true_resident;
+    void *much = make(MUCH, 2);
+    stopped_ns += 60000000000;
+    size_t after = resident_large();
+    os.now_ns = pass_ns;
+    assert_true(stopped_ns > 3600000000000);
+    assert_in_range(after, before + MUCH / 2, before + 2 * MUCH);
+    end(few, BYTES, 1);
+    end(much, MUCH, 2);
+    finish(step);
+}
+
 /* As pages go in a free(), which leaves errno alone. */
 static void test_pages_that_are_locked_are_refused_silently(void **unused) {
     size_t bytes = 32 << 10;
@@ -325,6 +358,7 @@ int main(void) {
         SERVED(test_the_program_is_led_to_no_region_of_theirs),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),
+        SERVED(test_a_process_that_is_stopped_as_it_asks_asks_again_soon),
         cmocka_unit_test(test_pages_that_are_locked_are_refused_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
