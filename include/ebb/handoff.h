@@ -133,7 +133,11 @@ EBB_API void *ebb_lease_at(const ebb_lease *lease, size_t offset, size_t bytes);
 /* How much of the slot was sent, whole pages from its start: all that ebb_lease_at() gives. */
 EBB_API size_t ebb_lease_bytes(const ebb_lease *lease);
 
-/* One more reference. The caller has one. NULL: nothing. Any thread, no lock. */
+/*
+ * One more reference. The caller has one. NULL: nothing. Any thread, no lock. Up to 2^29 are
+ * counted, those of ebb_lease_of(), of exports and of objects among them: if so many are had at
+ * once the lease never ends, whoever drops them, and its slot stays held.
+ */
 EBB_API void ebb_lease_hold(ebb_lease *lease);
 
 /*

@@ -365,11 +365,18 @@ size_t ebb_lease_bytes(const struct ebb_lease *lease) {
     return is_given(lease) ? lease->bytes : 0;
 }
 
+/* So many are held that nobody counts them any more: it never ends. */
+static bool is_full(uint32_t count) {
+    return count >= LEASE_MOST && count < LEASE_PENDING;
+}
+
 void ebb_lease_hold(struct ebb_lease *lease) {
     if (!lease)
         return;
-    /* relaxed: the caller has a reference, so nothing can end meanwhile */
-    atomic_fetch_add_explicit(&lease->count, 1, memory_order_relaxed);
+    /* relaxed: the caller has a reference, so nothing can end meanwhile; and what is full stays so,
+     * whoever holds or drops it */
+    if (is_full(atomic_fetch_add_explicit(&lease->count, 1, memory_order_relaxed)))
+        atomic_store_explicit(&lease->count, LEASE_MOST, memory_order_relaxed);
 }
 
 /* One more reference, if anybody has one. */
@@ -378,7 +385,7 @@ static bool join(struct ebb_lease *lease) {
     do
         if (count == 0 || count == LEASE_ENDING || count == LEASE_PENDING)
             return false;
-    while (!atomic_compare_exchange_weak(&lease->count, &count, count + 1));
+    while (!is_full(count) && !atomic_compare_exchange_weak(&lease->count, &count, count + 1));
     return true;
 }
 
@@ -399,7 +406,7 @@ void ebb_lease_drop(struct ebb_lease *lease) {
     fork_settle(); /* before this thread ends it: a child takes that for another's doing */
     uint32_t count = atomic_load_explicit(&lease->count, memory_order_relaxed), less;
     do
-        less = count == 1 ? LEASE_ENDING : count - 1;
+        less = count == 1 ? LEASE_ENDING : is_full(count) ? count : count - 1;
     /* release: what we read and wrote comes before the end; acquire: of all others, if we end it */
     while (!atomic_compare_exchange_weak_explicit(&lease->count, &count, less,
                                                   memory_order_acq_rel, memory_order_relaxed));

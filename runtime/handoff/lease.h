@@ -12,6 +12,9 @@
  *                                               ^   `--> PENDING
  *                                               `---settle---'
  *
+ * Where very many references are had at once the count stays at MOST, far below what has another
+ * meaning: which drop is the last one is not known any more, so the lease never ends.
+ *
  * A forked child gets a table of its own when it needs one; leases of older tables are its parent's
  * and change nothing but their count. What nobody held at the fork is not among them. Invariant: a
  * lease whose count is not 0 belongs to a slot that this process holds (or held, if another process
@@ -27,6 +30,7 @@
 
 #define LEASE_ENDING ((uint32_t)1 << 31)
 #define LEASE_PENDING ((uint32_t)1 << 30)
+#define LEASE_MOST ((uint32_t)1 << 29) /* and a few above it, for a moment */
 
 #define LEASE_GUARDS 4 /* streams that read one lease at once */
 

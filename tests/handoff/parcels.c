@@ -2,6 +2,7 @@
 /* parcels.c - the contents of a region go to another process, or another thread, and come back. */
 #include "base/os.h"
 #include "handoff/duo.h"
+#include "handoff/lease.h"
 #include "kit/dlpack.h"
 #include "pool/shared.h"
 
@@ -245,6 +246,34 @@ static void opening_asks_for_what_waits(void **state) {
     pool_end(pool);
 }
 
+/* They are set, not taken: that would take long. */
+static void a_lease_with_more_references_than_are_counted_never_ends(void **state) {
+    ebb_pool *pool = shared_pool(3, SLOT_BYTES);
+    int busy = 0;
+    assert_int_equal(ebb_pool_set_release_check(pool, device_is_done, &busy), 0);
+    struct ebb_parcel many = send_pattern(pool, 5000, 1), other;
+    ebb_lease *lease = ebb_parcel_open(pool, &many);
+    for (uint32_t before = LEASE_MOST - 1; before < LEASE_PENDING; before += LEASE_MOST) {
+        busy = 1;
+        other = send_pattern(pool, 5000, 2);
+        ebb_lease_drop(ebb_parcel_open(pool, &other)); /* waits, so that who comes next asks */
+        atomic_store(&lease->count, before);
+        ebb_lease_hold(lease);
+        other = send_pattern(pool, 5000, 3);
+        ebb_lease_drop(ebb_parcel_open(pool, &other));
+        assert_states(pool, 0, 0, 1);
+        assert_ptr_equal(ebb_lease_of(ebb_lease_root(lease, NULL)), lease);
+        for (unsigned i = 0; i < 4; i++)
+            ebb_lease_drop(lease);
+        assert_int_equal(lease->count, LEASE_MOST);
+        assert_true(lease_holds(lease, 5000, 1));
+    }
+    atomic_store(&lease->count, 1);
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
 static void a_message_that_is_thrown_away_frees_the_slot(void **state) {
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
     struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
@@ -415,6 +444,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_device_that_copies_keeps_the_slot),
         cmocka_unit_test(opening_asks_for_what_waits),
         cmocka_unit_test(what_was_exported_is_free_when_a_parcel_is_opened),
+        cmocka_unit_test(a_lease_with_more_references_than_are_counted_never_ends),
         cmocka_unit_test(a_message_that_is_thrown_away_frees_the_slot),
         cmocka_unit_test(a_forked_worker_sends),
         cmocka_unit_test(a_worker_that_was_executed_attaches),
