@@ -93,7 +93,9 @@ EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *o
  * one is open that was left to the program (see below), or a scope of a step has not ended: its
  * parent was closed by another thread than the scope's, or there was no memory to keep what
  * survives it. The scope's thread ends it when it next begins or ends one, destroys a site, or
- * ends itself; once it has ended, any thread does that destroys the site. Then nothing changes.
+ * ends itself; once it has ended, any thread does that destroys the site, but while another one is
+ * about it (as who trims is, in idle time as well: try again), or if there was no memory for a
+ * thread that has begun a scope since then but in its place. Then nothing changes.
  */
 EBB_API int ebb_site_destroy(ebb_site *site);
 

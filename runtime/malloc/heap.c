@@ -195,19 +195,36 @@ static void prepare(void) {
 
 /* ---- heaps ---- */
 
-static struct heap *take(void) {
-    lock_all();
-    struct heap *heap = left;
+/* With the lock of all held; so are these. */
+static struct heap *make(void) {
+    struct heap *heap = je_calloc(1, sizeof *heap);
     if (heap) {
-        unlink_left(heap);
-    } else if ((heap = je_calloc(1, sizeof *heap))) {
         pthread_mutex_init(&heap->parked_lock, NULL);
         heap->number = heaps ? heaps->number + 1 : 0;
         heap->next = heaps;
         heaps = heap;
     }
-    unlock_all();
     return heap;
+}
+
+/* That was left last. While scopes of it wait for memory it is left to whoever looks at those: with
+ * a thread that rests they would wait as long as it does. */
+static struct heap *find_left(void) {
+    struct heap *heap = left;
+    while (heap && heap->stuck)
+        heap = heap->next_left;
+    return heap;
+}
+
+static struct heap *take(void) {
+    lock_all();
+    struct heap *heap = find_left(), *made = heap ? NULL : make();
+    if (!heap && !made)
+        heap = left; /* there is no memory for another one */
+    if (heap)
+        unlink_left(heap);
+    unlock_all();
+    return heap ? heap : made;
 }
 
 struct heap *heap_newest(void) {

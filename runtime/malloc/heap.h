@@ -11,8 +11,9 @@
  *
  * A heap belongs to one thread at a time. When the thread ends its scopes end, and the heap waits
  * for the next thread that begins one: blocks in it stay where they are, and frees of others are
- * taken from it then. In the child of a fork the heaps of all other threads are lost: what they
- * were in the middle of is unknown. Their blocks stay.
+ * taken from it then. No thread gets it while scopes in it still wait for memory to end, unless
+ * there is none for another heap. In the child of a fork the heaps of all other threads are lost:
+ * what they were in the middle of is unknown. Their blocks stay.
  *
  * An open scope's thread may have nothing to do for it for long: its connection waits, or the loop
  * whose turn it is computes. So the scope is parked where that may be: until it has another large

@@ -7,6 +7,7 @@
 #include "malloc/scoped.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 static int on_another_thread(void *(*body)(void *), void *context) {
     pthread_t thread;
@@ -99,15 +100,48 @@ static void *finish_and_end_without_memory(void *site) {
     return (void *)(intptr_t)ebb_step_end(step);
 }
 
+struct rester {
+    ebb_site *site;
+    sem_t rests, wakes;
+};
+
+static void *begin_and_rest(void *context) {
+    struct rester *rester = context;
+    ebb_step step = ebb_step_begin(rester->site, 0);
+    sem_post(&rester->rests);
+    while (sem_wait(&rester->wakes) != 0)
+        continue;
+    return (void *)(intptr_t)ebb_step_end(step);
+}
+
+/* Enough for a step to begin, but not to keep anything. */
+static bool allow_a_slot(enum os_acquisition what) {
+    return what == OS_SLOT;
+}
+
+/* Nor does a thread take it over that begins meanwhile, and rests. */
 static void test_it_ends_though_its_thread_has_ended(void **state) {
-    (void)state;
+    struct rester rester = {.site = *state};
     ebb_site *brief = SITE(.name = "brief");
     bool (*allow)(enum os_acquisition) = os.allow;
+    pthread_t thread;
+    sem_init(&rester.rests, 0, 0);
+    sem_init(&rester.wakes, 0, 0);
+    finish(begin(*state)); /* so that another step needs no more than a slot */
     int result = on_another_thread(finish_and_end_without_memory, brief);
+    os.allow = allow_a_slot;
+    assert_int_equal(pthread_create(&thread, NULL, begin_and_rest, &rester), 0);
+    while (sem_wait(&rester.rests) != 0)
+        continue;
     os.allow = allow;
     assert_int_equal(result, 0);
+    assert_int_equal(served_sum(served_of(*state), SERVED_OPEN), 1);
     assert_int_equal(served_sum(served_of(brief), SERVED_OPEN), 1);
     expect_over(brief);
+    sem_post(&rester.wakes);
+    void *ended;
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_null(ended);
     end_many();
 }
 
