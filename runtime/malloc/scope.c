@@ -245,13 +245,12 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     return scope;
 }
 
-static bool is_own(const void *place) {
-    const struct scope *scope = place;
-    if (scope->heap == here.heap)
-        return true;
-    error_set(EBB_E_THREAD, "the scope of a step of site '%s' belongs to another thread",
-              scope->served ? scope->served->name : "?");
-    return false;
+static bool is_own(void *const *place) {
+    heap_lock(true);
+    const struct scope *scope = *place;
+    bool is_own = !scope || scope->heap == here.heap;
+    heap_lock(false);
+    return is_own;
 }
 
 static void end(void *scope) {

@@ -16,6 +16,16 @@ bool ebb_scope_is_served(void) {
     return scope_server != NULL;
 }
 
+/* Who began the step asks without a lock: nobody else ends its scope. */
+bool scope_is_own(const struct lane *lane) {
+    if (!scope_server || !lane->site->options.scope || lane->owner.thread == seat_number() ||
+        scope_server->is_own(&lane->scope))
+        return true;
+    error_set(EBB_E_THREAD, "the scope of a step of site '%s' belongs to another thread",
+              lane->site->name);
+    return false;
+}
+
 /* Leaves or enters the scope of an open step. */
 static int change(ebb_step step, bool enter) {
     const struct lane *lane = step_find_open(step);
@@ -24,11 +34,10 @@ static int change(ebb_step step, bool enter) {
     if (!lane->site->options.scope)
         return error_set(EBB_E_ARGUMENT, "a step of site '%s', which has no scopes",
                          lane->site->name);
-    if (!lane->scope)
-        return 0;
-    if (!scope_server->is_own(lane->scope))
+    if (!scope_is_own(lane))
         return error_latest();
-    (enter ? scope_server->enter : scope_server->leave)(lane->scope);
+    if (lane->scope)
+        (enter ? scope_server->enter : scope_server->leave)(lane->scope);
     return 0;
 }
 

@@ -16,8 +16,9 @@ struct scope_server {
     /* A step begins on this thread. NULL: no memory; the step is then without a scope. `place` is
      * where the result goes, to be cleared should the scope end by itself, with its thread. */
     void *(*begin)(ebb_site *site, uint64_t tag, void **place);
-    /* Is it of this thread? If not: EBB_E_THREAD. */
-    bool (*is_own)(const void *scope);
+    /* Is what is noted there of this thread, if anything is? Its own thread may be ending, and it
+     * with that: so what is noted is looked at under a lock. */
+    bool (*is_own)(void *const *place);
     /* It ends, on its thread. */
     void (*end)(void *scope);
     /* What is noted there, if anything is, ends because its region does, on whichever thread that
@@ -31,5 +32,11 @@ struct scope_server {
 };
 
 extern const struct scope_server *scope_server;
+
+struct lane;
+
+/* This thread may end the scope of an open step, leave it and enter it; or there is none, any more.
+ * Else EBB_E_THREAD. */
+bool scope_is_own(const struct lane *lane);
 
 #endif

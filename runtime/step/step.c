@@ -174,7 +174,7 @@ static struct lane *find_ending(ebb_step step) {
         region_is_closing(lane->region);
         return NULL;
     }
-    return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
+    return lane && scope_is_own(lane) ? lane : NULL;
 }
 
 static bool is_bare(struct region *region) {
