@@ -31,6 +31,10 @@ int error_latest(void) {
     return latest;
 }
 
+void error_put_latest(int code) {
+    latest = code;
+}
+
 void error_take_back(void) {
     newest ^= error_muted == 0;
 }

@@ -11,6 +11,10 @@ int error_set(int code, const char *format, ...) __attribute__((cold, format(pri
 /* The code that error_set() was given last, also while it was muted. For use inside ebb. */
 int error_latest(void);
 
+/* That again, as it was before the program was called in the midst of a failing call, who may have
+ * made malloc() try something in vain. */
+void error_put_latest(int code);
+
 /* What error_set() was given last is no failure of the call after all: the one before is the last
  * again. Once for each, and nothing while it is muted. */
 void error_take_back(void);

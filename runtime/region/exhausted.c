@@ -254,6 +254,7 @@ void exhausted_report(struct region *region, size_t bytes, size_t align) {
     write_page(&page, region, bytes, align);
     int cancels = cancel_defer();
     found(context, page.text);
+    error_put_latest(code);
     end_call(&call);
     cancel_restore(cancels);
 }

@@ -218,6 +218,30 @@ static void test_the_program_is_led_to_no_region_of_theirs(void **state) {
     }
 }
 
+/* ---- what cannot be ---- */
+
+static void grow(void *place, const char *text) {
+    void **block = place;
+    (void)text;
+    *block = front_resize(*block, 3 * MIB, NULL);
+}
+
+/* A block that cannot grow where it is is no failure of the call that has the handler called. */
+static void test_a_handler_may_grow_a_block_while_a_call_fails(void **state) {
+    ebb_region root = OPEN(.limit_bytes = 96 << 10), child = OPEN(.parent = root);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 60 << 10, 64), EBB_PROMOTE_COPY);
+    ebb_step step = begin(*state);
+    void *block = make(9000, 1), *beside = make(9000, 2), *before = block;
+    ebb_report_on_exhausted(grow, &block);
+    assert_refused(ebb_promote(child, root, &survivor, 1, NULL), EBB_E_REGION_LIMIT);
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_true(block != before && front_usable(block) >= 3 * MIB);
+    end(block, 9000, 1);
+    end(beside, 9000, 2);
+    finish(step);
+    assert_int_equal(ebb_region_close(root), 0);
+}
+
 /* ---- how they go ---- */
 
 enum { LOOK_NS = 1000000 };
@@ -356,6 +380,7 @@ int main(void) {
         cmocka_unit_test(test_a_trim_takes_each_page_among_gaps_that_have_none),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_the_program_is_led_to_no_region_of_theirs),
+        SERVED(test_a_handler_may_grow_a_block_while_a_call_fails),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),
         SERVED(test_a_process_that_is_stopped_as_it_asks_asks_again_soon),
