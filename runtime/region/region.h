@@ -188,7 +188,8 @@ struct region {
 
     bool uncounted; /* ebb's own work, see region_open_uncounted() */
     bool settling;  /* what others let go of is being ended: remote.c */
-    bool inner;     /* its pool is: ebb_region_of() does not name it */
+    bool inner;     /* its pool is: ebb_region_of() does not name it, and who asks about an address
+                     * in it, on whatever thread, changes nothing */
 
     char name[REGION_NAME_BYTES];
 

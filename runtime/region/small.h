@@ -218,7 +218,8 @@ static inline int small_release(struct region *region, struct ebb_piece *window,
 }
 
 /* Bytes that were asked for the live block at `addr` if the piece, which block_at names there, is
- * of the region; 0 if there is no such block. */
+ * of the region; 0 if there is no such block. Nor is one that a plan has served malloc(), of which
+ * any thread may ask: to know it settles what the region's thread is at work with. */
 static inline size_t block_peek(const struct region *region, const struct ebb_piece *piece,
                                 uintptr_t addr) {
     uint64_t key = piece_key(piece);
@@ -230,7 +231,7 @@ static inline size_t block_peek(const struct region *region, const struct ebb_pi
         const uint16_t *entry = small_entry(piece, addr);
         return small_is_live(entry, addr) ? small_entry_bytes(*entry) : 0;
     }
-    if (key != region->arena_key)
+    if (key != region->arena_key || region->inner)
         return 0;
     const struct track_slot *slot = track_find(region_track(region), addr);
     return slot ? slot->bytes : 0;

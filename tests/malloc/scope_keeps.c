@@ -11,7 +11,7 @@
 #include "malloc/options.h"
 #include "malloc/resident.h"
 #include "pool/pool.h"
-#include "region/region.h"
+#include "region/track.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -242,6 +242,40 @@ static void test_a_handler_may_grow_a_block_while_a_call_fails(void **state) {
     assert_int_equal(ebb_region_close(root), 0);
 }
 
+enum { PLANNED = 40, UNTIL_DUE = 12 };
+
+static void expect_no_object(ebb_region region, void *block) {
+    assert_false(ebb_region_is_open(ebb_object_owner(block)));
+    assert_refused(ebb_last_error(), EBB_E_FOREIGN);
+    assert_false(ebb_region_owns(region, block));
+    assert_no_block(ebb_object_as(block, &ebb_type_tensor), EBB_E_FOREIGN);
+    assert_refused(ebb_object_end(block), EBB_E_FOREIGN);
+}
+
+/* Another thread may ask while the scope's own goes along the plan, so nothing is settled there. */
+static void test_questions_about_objects_change_no_scope(void **state) {
+    void *planned[PLANNED], *kept = make(BYTES, 3);
+    for (unsigned round = 0; round < UNTIL_DUE; round++) {
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < PLANNED; i++)
+            planned[i] = make(20000 + 64 * i, i);
+        const struct region *region = (struct region *)here.scope->step.region.lane;
+        bool is_due = region->track && region->track->due.on;
+        assert_true(is_due || EBB_POISON || round < UNTIL_DUE - 1);
+        expect_no_object(step.region, planned[round]);
+        expect_no_object(step.region, (char *)planned[round] + 64);
+        expect_no_object(step.region, planned[0]);
+        expect_no_object(step.region, kept);
+        assert_int_equal(is_due, region->track && region->track->due.on);
+        front_free(kept);
+        kept = planned[0];
+        for (unsigned i = 1; i < PLANNED; i++)
+            end(planned[i], 20000 + 64 * i, i);
+        finish(step);
+    }
+    front_free(kept);
+}
+
 /* ---- how they go ---- */
 
 enum { LOOK_NS = 1000000 };
@@ -381,6 +415,7 @@ int main(void) {
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_the_program_is_led_to_no_region_of_theirs),
         SERVED(test_a_handler_may_grow_a_block_while_a_call_fails),
+        SERVED(test_questions_about_objects_change_no_scope),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),
         SERVED(test_a_process_that_is_stopped_as_it_asks_asks_again_soon),
