@@ -3,8 +3,11 @@
  * send.c - the contents of a region leave for another process.
  *
  * All that can be refused is looked at while the region is open; then it closes like any other,
- * only that its pages stay as they are, and its slot changes hands. Invariant: the word of the slot
- * says SENT after the region is closed, so nothing of this process writes there any more.
+ * only that its pages stay as they are, and its slot changes hands. Cleanups that run meanwhile let
+ * go of some of it: elements end with a loan or an attachment, say. That keeps its place until the
+ * slot is another's, and pages of children that have closed serve nobody: what cleanups allocate
+ * lies where nothing was. Invariant: the word of the slot says SENT after the region is closed, so
+ * nothing of this process writes there any more.
  */
 #include "base/error.h"
 #include "base/poison.h"
@@ -116,6 +119,13 @@ struct region *send_begin(ebb_region handle, const struct ebb_parcel *parcel) {
     return root && parcel && shared_may_send(root->pool) && check_exports(root) == 0 ? root : NULL;
 }
 
+/* From here on the contents stay, whatever is released: no quick way passes that by. */
+static void leave_bytes(struct region *root) {
+    shared_begin_sending(root->pool->slot);
+    for (struct region *at = root; at; at = region_next_below(at, root))
+        block_set_quick(at);
+}
+
 int ebb_region_send(ebb_region handle, const void *block, struct ebb_parcel *parcel) {
     struct region *root = send_begin(handle, parcel);
     struct ebb_parcel described;
@@ -123,7 +133,7 @@ int ebb_region_send(ebb_region handle, const void *block, struct ebb_parcel *par
         return error_latest();
     struct shared_slot *slot = root->pool->slot;
     size_t bytes = measure(root);
-    slot->sending = true;
+    leave_bytes(root);
     int result = ebb_region_close(handle);
     if (count_held(slot->pool))
         return keep_for_exports(slot);

@@ -17,7 +17,10 @@
  * there are many, some are.
  *
  * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
- * of kept ones has the number of its ticket; a ticket whose piece has another is void.
+ * of kept ones has the number of its ticket, or 0; a ticket whose piece has another is void.
+ *
+ * In a slot whose region is being sent runs that end are kept without a ticket, and nothing that is
+ * kept serves anybody: what lies there is for another process.
  */
 #include "base/error.h"
 #include "base/poison.h"
@@ -62,8 +65,10 @@ void pool_leave(struct ebb_pool *pool, struct kept *kept) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Lock held. */
 static bool is_valid(const struct kept *kept) {
-    return kept->run && kept->run->state == PIECE_KEPT && kept->run->kept.ticket == kept->ticket;
+    return kept->run && kept->run->state == PIECE_KEPT && kept->run->kept.ticket == kept->ticket &&
+           !kept->pool->pages.leaving;
 }
 
 void pool_unkeep(struct kept *kept) {

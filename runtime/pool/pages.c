@@ -22,7 +22,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->cold);
     pages->slabs = pages->kept = pages->longest_kept = NULL;
     pages->run_bytes = pages->hot_bytes = pages->kept_bytes = 0;
-    pages->welcomes_huge = false;
+    pages->welcomes_huge = pages->leaving = false;
     pages->kind = kind;
     pages->source = NULL;
     pages->cuda = (struct cuda_hold){.context = NULL};
@@ -300,7 +300,7 @@ static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish 
 
 /* What is kept for others makes room for one that would need as much again. */
 static struct ebb_piece *take_kept(struct pages *pages, const struct pages_wish *wish) {
-    while (pages->kept)
+    while (pages->kept && !pages->leaving)
         pages_unkeep(pages, pages->kept);
     return pages_take_hot(pages, wish);
 }

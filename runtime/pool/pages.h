@@ -33,6 +33,7 @@ struct pages {
     size_t hot_bytes;
     size_t kept_bytes;       /* of hot_bytes */
     bool welcomes_huge;      /* of the kind's own: the system was told so of some pages */
+    bool leaving;            /* others are to read what is kept: it serves nobody here */
     const struct kind *kind; /* where slabs come from and what is behind their pages */
     void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */
     struct cuda_hold cuda;   /* of kinds that a device has to do with */

@@ -439,7 +439,10 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
 static void give_locked(struct ebb_pool *pool, struct ebb_piece *run) {
     if (!pool->pages.kind->phantom && !pool_is_leased(pool))
         poison_unused(run->addr, run->bytes);
-    pages_give(&pool->pages, run);
+    if (pool->pages.leaving)
+        pages_keep(&pool->pages, run, 0); /* no ticket has that number */
+    else
+        pages_give(&pool->pages, run);
     if (pool->pages.kind == &kind_phantom)
         pool->reserved.current -= pages_drop_phantoms(&pool->pages);
 }

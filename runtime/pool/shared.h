@@ -319,6 +319,10 @@ void shared_leave(struct ebb_pool *inner);
 /* True if the region that is open in it is of this process and may be sent; else error set. */
 bool shared_may_send(const struct ebb_pool *inner);
 
+/* The region in the slot closes next, and is sent: from here on no page that it had serves anybody,
+ * and `sending` is set. By who has the region. */
+void shared_begin_sending(struct shared_slot *slot);
+
 /* WRITING -> SENT: the region closed with `sending` set. False: the word is not ours any more. */
 bool shared_send(struct shared_slot *slot, size_t bytes);
 

@@ -202,6 +202,7 @@ static int restart(struct shared_slot *slot) {
     int result = 0;
     pthread_mutex_lock(&pool->lock);
     pool->limit_reserved = limit;
+    pool->pages.leaving = false;
     while (pool->pages.kept)
         pages_unkeep(&pool->pages, pool->pages.kept);
     if (!pool->pages.slabs || pool->pages.hot_bytes != hot) {
@@ -367,6 +368,14 @@ bool shared_may_send(const struct ebb_pool *inner) {
     bool ours = is_ours(slot);
     shared_unlock(shared);
     return ours;
+}
+
+void shared_begin_sending(struct shared_slot *slot) {
+    struct ebb_pool *pool = slot->pool;
+    slot->sending = true;
+    pthread_mutex_lock(&pool->lock);
+    pool->pages.leaving = true;
+    pthread_mutex_unlock(&pool->lock);
 }
 
 bool shared_send(struct shared_slot *slot, size_t bytes) {

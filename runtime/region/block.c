@@ -411,16 +411,20 @@ static int release_planned(struct region *region, uintptr_t addr) {
         return track_no_block(region->track, addr);
     if (slot->align & TRACK_HELD)
         return hold_check_block(region, range_block_at(addr), addr);
-    track_release(region->track, slot);
+    if (!region_is_leaving(region))
+        track_release(region->track, slot);
     due_resume(region->track);
     return 0;
 }
 
-/* The same for a block that lies in an ordinary lane. */
+/* The same for a block that lies in an ordinary lane. What is being sent stays where it is. */
 static int release_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr) {
+    struct block_place place;
     int result = hold_check_block(region, piece, addr);
     if (result)
         return result;
+    if (region_is_leaving(region))
+        return find_in(region, piece, addr, &place);
     if (region->track)
         track_note_end(region_track(region), addr); /* while the address is the region's */
     if (piece->state == PIECE_WINDOW)
@@ -588,12 +592,4 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         memcpy(moved, block, size_smaller(old.requested, bytes));
     ebb_region_release(handle, block);
     return moved;
-}
-
-size_t ebb_region_block_bytes(ebb_region handle, const void *block) {
-    struct region *region = region_find(handle);
-    struct block_place place;
-    if (!region || block_find(region, block, &place) != 0)
-        return 0;
-    return place.requested;
 }

@@ -342,6 +342,12 @@ void cleanup_delist(struct ebb_cleanup *node);
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
+/* The region closes, and its contents are sent: what its cleanups release keeps its bytes, and its
+ * place. By who has the region. */
+static inline bool region_is_leaving(const struct region *region) {
+    return region->shared && region->pool->pages.leaving;
+}
+
 /* The bytes of a block that was released: late reads are seen in checked builds. */
 static inline void region_poison(const struct region *region, uintptr_t addr, size_t bytes) {
     if (EBB_POISON && !region->hollow)

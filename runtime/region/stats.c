@@ -57,6 +57,14 @@ size_t ebb_region_measured(ebb_region handle) {
     return region->measuring ? runs_measured(region) : region->reserved.peak;
 }
 
+size_t ebb_region_block_bytes(ebb_region handle, const void *block) {
+    struct region *region = region_find(handle);
+    struct block_place place;
+    if (!region || block_find(region, block, &place) != 0)
+        return 0;
+    return place.requested;
+}
+
 /* Nobody knows when that was, so the whole may never have been at the sum of such peaks. */
 static void include_flow(struct ebb_meter *whole, const struct flow *flow) {
     whole->current += flow_now(flow);

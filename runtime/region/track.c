@@ -134,11 +134,13 @@ void track_set_paths(struct track *track) {
     bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena &&
                  !track_is_behind(track);
     bool bears = track->region && track->region->bearers;
+    bool leaves = track->region && region_is_leaving(track->region);
     track->cursor = cursor;
     bool shared = track->region && track->region->shared; /* heads go elsewhere: safe.c */
     track->open = track->serving && quiet && !track->overdue_count && !track->coarse && !shared;
     track->next = track->open ? &track->slots[cursor] : &nothing_fits;
-    track->expecting = quiet && !bears; /* blocks in the arena may be those of steps below */
+    /* where steps below have blocks, those in the arena may be theirs */
+    track->expecting = quiet && !leaves && !bears;
     track->expected = expected_now(track);
     track->looked = NULL;
 }
