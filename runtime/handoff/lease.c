@@ -234,9 +234,11 @@ static void put_back(struct shared_slot *slot, uint64_t held, uint64_t sent) {
                                                   memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Something of this process is in the slot, as far as this process knows. */
+/* Something of this process is in the slot, as far as this process knows. By who has something
+ * there, or with the lock. */
 static bool is_ours_already(const struct shared_slot *slot) {
-    return slot->use == SLOT_OPEN || slot->use == SLOT_LINGERS || atomic_load(&slot->leased);
+    enum slot_use use = shared_use(slot);
+    return use == SLOT_OPEN || use == SLOT_LINGERS || atomic_load(&slot->leased);
 }
 
 /* What was sent is here to be read. The slot is held: in one that is only sent others might write
@@ -391,10 +393,11 @@ static bool join(struct ebb_lease *lease) {
 
 struct ebb_lease *ebb_lease_of(const void *address) {
     const struct shared_slot *slot = shared_slot_at(address);
-    /* older tables: a forked child looks at what its parent opened */
+    /* older tables: a forked child looks at what its parent opened, unless the slot is its own by
+     * now: the parent has let go of it, whatever is still counted here */
     for (struct lease_table *table = slot ? newest(slot->shared) : NULL; table;
          table = table->older)
-        if (join(&table->leases[slot->index]))
+        if (!(is_inherited(table) && is_ours_already(slot)) && join(&table->leases[slot->index]))
             return &table->leases[slot->index];
     error_set(EBB_E_FOREIGN, "%p lies in nothing that this process holds a lease of", address);
     return NULL;

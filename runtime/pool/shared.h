@@ -111,7 +111,7 @@ struct shared_slot {
     _Atomic uintptr_t addr; /* where it is mapped in the range; 0: not yet */
     _Atomic uintptr_t view; /* the same outside of it, where there is no region; until the end */
     struct ebb_pool *pool;  /* of its regions; NULL: none so far */
-    enum slot_use use;      /* under the lock of the shared pool */
+    _Atomic enum slot_use use; /* changes under the lock of the shared pool */
     bool sending;           /* the region that closes now leaves its bytes */
     uint64_t word;          /* while a region is in it */
     size_t backed;          /* as far as this process knows */
@@ -190,7 +190,7 @@ static inline void shared_unlock(struct shared *shared) {
     pthread_mutex_unlock(&shared->lock);
 }
 
-/* What this process has in the slot. By who has the region there, or with the lock. */
+/* What this process has in the slot. By who has something there, or with the lock. */
 static inline enum slot_use shared_use(const struct shared_slot *slot) {
     fork_settle();
     return slot->use;
