@@ -48,6 +48,14 @@ void lease_export_end(DLManagedTensor *managed) {
     end(managed->manager_ctx);
 }
 
+bool lease_is_lent(struct loan loan) {
+    const DLManagedTensorVersioned *new = loan.managed;
+    const DLManagedTensor *old = loan.managed;
+    if (!loan.managed)
+        return false;
+    return loan.versioned ? new->deleter == delete_versioned : old->deleter == delete_plain;
+}
+
 /* ---- checking ---- */
 
 /* Where there are no elements, too: consumers that misread them look before. */

@@ -155,6 +155,7 @@ static struct lease_table *make_table(struct shared *shared) {
     }
     atomic_store_explicit(&shared->above, table, memory_order_release);
     atomic_store(&shared->hooks, &hooks);
+    import_know_counted(lease_is_lent);
     return table;
 }
 

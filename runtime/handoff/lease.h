@@ -23,6 +23,7 @@
 #ifndef EBB_HANDOFF_LEASE_H
 #define EBB_HANDOFF_LEASE_H
 
+#include "object/exchange.h"
 #include "pool/shared.h"
 
 #include <ebb/device.h>
@@ -72,6 +73,9 @@ int lease_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, const 
 
 /* 0, or EBB_E_EXCHANGE: elements there are not aligned. */
 int lease_check_align(struct ebb_dtype dtype, size_t offset);
+
+/* A loan that is one of the exports of a lease. */
+bool lease_is_lent(struct loan loan);
 
 /* An export that nobody wants. */
 void lease_export_end(struct DLManagedTensor *managed);

@@ -56,6 +56,13 @@ struct loan import_end(struct ebb_storage *storage);
 /* Calls the producer, who may do anything: end objects, too. So this comes last. */
 void loan_return(struct loan loan);
 
+/* Says which loans are but counted in each process, so that any may return its own: leases. */
+void import_know_counted(bool (*is_counted)(struct loan loan));
+
+/* The region is of the process that this one was forked from: such a loan goes back, if the cleanup
+ * is of one, and takes it away; else false, and nothing. */
+bool import_part(struct ebb_cleanup *cleanup);
+
 /*
  * `fresh` has the producer's bytes from now on, and its block is of `host`: a copy byte by byte of
  * the foreign storage `old`, which has nothing then, or that one itself. Nothing of them moves.

@@ -79,6 +79,22 @@ static int region_ends(void *data) {
     return 0;
 }
 
+static bool (*_Atomic known_as_counted)(struct loan loan);
+
+void import_know_counted(bool (*is_counted)(struct loan loan)) {
+    atomic_store(&known_as_counted, is_counted);
+}
+
+bool import_part(struct ebb_cleanup *cleanup) {
+    bool (*is_counted)(struct loan loan) = atomic_load(&known_as_counted);
+    struct ebb_storage *storage = cleanup->run == region_ends ? cleanup->data : NULL;
+    if (!storage || !is_counted || !is_counted(import_of(storage)->loan))
+        return false;
+    cleanup_delist(cleanup);
+    region_ends(storage);
+    return true;
+}
+
 static void watch(struct ebb_storage *storage, struct region *host) {
     import_of(storage)->region_ends =
         (struct ebb_cleanup){.run = region_ends, .data = storage};

@@ -8,6 +8,7 @@
  */
 #include "object/adopt.h"
 #include "base/error.h"
+#include "object/exchange.h"
 #include "region/safe.h"
 #include "region/small.h"
 
@@ -89,8 +90,12 @@ static bool is_needed(const struct region *region, const void *block) {
            object_is_tensor(object) && is_storage(block, bytes);
 }
 
+static bool part(struct ebb_cleanup *cleanup) {
+    return adoption_part(cleanup) || import_part(cleanup);
+}
+
 const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, is_needed,
-                                          object_check_all, adoption_part};
+                                          object_check_all, part};
 
 struct region *object_refused(ebb_region handle) {
     const struct region *host = region_find(handle);

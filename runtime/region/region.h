@@ -74,7 +74,7 @@ struct object_hooks {
     /* Walks the objects that the region owns and checks their laws. */
     void (*check)(struct region *region);
     /* The region ends, its contents do not: what one of its cleanups shares with another region
-     * goes back. True: that took the cleanup away. */
+     * goes back; so do leases, which are counted for each process. True: the cleanup is gone. */
     bool (*part)(struct ebb_cleanup *cleanup);
 };
 

@@ -68,9 +68,61 @@ static void what_a_child_has_in_a_slot_is_in_no_lease_of_its_parent(void **state
     use_what_the_parent_has_dropped(duo_fork_raw);
 }
 
+/* ---- a region of the parent holds the lease ---- */
+
+struct holder {
+    ebb_region region;
+    const struct ebb_tensor *made;
+};
+
+static int close_what_holds(ebb_pool *pool, int out, const void *context) {
+    const struct holder *holder = context;
+    EXPECT(pattern_holds(holder->made->data, 70000, 70000));
+    EXPECT(ebb_pool_destroy(pool) == EBB_E_BUSY);
+    EXPECT(ebb_region_close(holder->region) == 0);
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
+/* In shared memory cleanups of the region are the parent's; the child's reference is its own. */
+static void hold_a_lease_in_shared_memory(duo_start *start, bool versioned) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_region from = OPEN(.pool = pool);
+    struct holder holder = {.region = OPEN(.pool = pool)};
+    struct ebb_parcel parcel;
+    struct ebb_tensor *sent = tensor_of_bytes(from, 70000);
+    size_t offset = ebb_region_offset(from, sent->data);
+    assert_int_equal(ebb_region_send_object(from, sent, &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    const int64_t bytes = 70000;
+    holder.made = versioned
+                      ? ebb_tensor_import_versioned(
+                            holder.region,
+                            ebb_lease_export_versioned(lease, offset, bytes8, 1, &bytes, NULL),
+                            EBB_EXCHANGE_SHARE)
+                      : ebb_lease_object(lease, holder.region);
+    assert_non_null(holder.made);
+    ebb_lease_drop(lease);
+    struct duo duo = start(pool, close_what_holds, &holder);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 1, 0, 1);
+    assert_true(pattern_holds(holder.made->data, 70000, 70000));
+    assert_int_equal(ebb_region_close(holder.region), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void a_child_lets_go_of_leases_with_regions_in_shared_memory(void **state) {
+    for (int versioned = 0; versioned < 2; versioned++) {
+        hold_a_lease_in_shared_memory(duo_fork, versioned);
+        hold_a_lease_in_shared_memory(duo_fork_raw, versioned);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_child_has_in_a_slot_is_in_no_lease_of_its_parent),
+        cmocka_unit_test(a_child_lets_go_of_leases_with_regions_in_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
