@@ -51,7 +51,10 @@ struct ebb_pool_options {
                                    * are dear */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
     unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
-                                  * those of each root region with its children */
+                                  * those of each root region with its children, for what lies in
+                                  * its slot. What ebb keeps beside it lies in the default pool:
+                                  * heads of objects, and elements that were moved or promoted
+                                  * there from ordinary memory */
     int device;                  /* device, pinned: its number */
     size_t slot_bytes;           /* shared: most bytes of a region, up to the next multiple of
                                   * 2 MiB; 0: 1 GiB, or less: all slots have a quarter of the

@@ -44,6 +44,24 @@ static void what_it_holds_counts_in_the_regions_limits(void **state) {
     pool_end(pool);
 }
 
+/* But in no limit of the shared pool, which are about its slots. */
+static void elements_in_it_count_in_limits_of_regions_alone(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB,
+                          .limit_used_bytes = MIB);
+    ebb_region region = OPEN(.pool = pool), ordinary = OPEN(.name = "ordinary");
+    ebb_region limited = OPEN(.parent = region, .limit_bytes = MIB);
+    struct ebb_tensor *tensor = tensor_of_bytes(ordinary, 4 * MIB);
+    assert_no_block(ebb_object_move(tensor, limited), EBB_E_REGION_LIMIT);
+    tensor = ebb_object_move(tensor, region);
+    assert_non_null(tensor);
+    assert_true(pattern_holds(tensor->data, 4 * MIB, (unsigned)(4 * MIB)));
+    assert_true(stats_of(region).used.current < MIB);
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(ebb_region_close(ordinary), 0);
+    pool_end(pool);
+}
+
 static void its_end_is_no_end_of_a_step(void **state) {
     const struct recent *recent = &ebb_pool_default()->recent;
     ebb_pool *pool = pool_of_slots();
@@ -176,6 +194,7 @@ static void what_has_no_room_in_it_is_reported_with_the_regions_and_their_pool(v
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_holds_counts_in_the_regions_limits),
+        cmocka_unit_test(elements_in_it_count_in_limits_of_regions_alone),
         cmocka_unit_test(its_end_is_no_end_of_a_step),
         STAGED(a_call_that_fails_leaves_no_trace_in_it),
         cmocka_unit_test(what_is_copied_from_it_is_not_lost),
