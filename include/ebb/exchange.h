@@ -9,7 +9,8 @@
  *
  * An export shares the tensor's bytes. It counts among those who see the storage, and its bytes
  * outlive everything: when the region ends first, the pages under them leave it and are held by
- * the pool until the export is given back (ebb_pool_stats.held).
+ * the pool until the export is given back (ebb_pool_stats.held), or by the region that owns a
+ * relinked block in them (until it has noticed: docs/lifetimes.md, "Pools and pages").
  *
  *     region open     | ebb_tensor | ... | elements |  <- export   the block keeps them
  *     region closed   pool ...     | pages around them | pool      the pool holds them

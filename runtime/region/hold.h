@@ -63,6 +63,13 @@ void hold_settle(struct region *region, struct hold *hold);
 /* The same for all holds of the region. */
 void hold_sweep(struct region *region);
 
+/* The same now and then, where holds come from regions below: nobody may begin one here, ever. For
+ * who may be in the middle of a call that undoes what it did. */
+static inline void hold_look(struct region *region) {
+    if (region->holds && region->hold_count >= region->hold_limit)
+        remote_sweep(region);
+}
+
 /* The region ends: the parent gets the holds on those of its blocks that lie there. What else they
  * are for ends: nobody but the holds needs them. */
 void hold_leave_to(struct region *region, struct region *parent);

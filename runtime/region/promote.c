@@ -493,13 +493,13 @@ static int acquire_and_commit(struct promotion *promotion) {
 
 static int promote(struct promotion *promotion) {
     int result = check_regions(promotion);
-    if (!result)
-        result = check_list(promotion);
     if (result)
         return result;
-    if (promotion->moving)
+    hold_look(promotion->target); /* what came with survivors before */
+    result = check_list(promotion);
+    if (!result && promotion->moving)
         result = acquire_and_commit(promotion);
-    else
+    else if (!result)
         commit_stays(promotion);
     if (!result && EBB_CHECK_FULL) {
         region_check_blocks(promotion->source);

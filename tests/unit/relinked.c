@@ -236,6 +236,38 @@ static void runs_with_exports_stay_whole(void **state) {
     assert_int_equal(stats_of(stage->root).reserved.current, 0);
 }
 
+/* Nobody counts there, nor exports: what was given back goes as more comes, and is gone before it
+ * counts as pinned by that. */
+static void bytes_beside_survivors_go_as_more_come(void **state) {
+    enum { TURNS = 200 };
+    for (unsigned resets = 0; resets < 2; resets++) {
+        ebb_pool *pool = POOL(.name = "heirs", .limit_reserved_bytes = 32 * MIB);
+        ebb_region heir = OPEN(.pool = pool);
+        for (unsigned turn = 0; turn < TURNS; turn++) {
+            struct ebb_promoted cost = {0};
+            ebb_region step = OPEN(.parent = heir, .hint_bytes = 2 * MIB);
+            DLManagedTensor *managed = share(tensor_of_bytes(step, MIB));
+            struct ebb_survivor survivor =
+                survivor_of(block_of(step, 5000, 64), EBB_PROMOTE_RELINK);
+            if (resets) {
+                assert_int_equal(ebb_promote(step, heir, &survivor, 1, NULL), 0);
+                assert_int_equal(ebb_region_reset(step, 0), 0);
+                assert_int_equal(ebb_region_close(step), 0);
+            } else {
+                assert_int_equal(ebb_close_keeping(step, heir, &survivor, 1, &cost, NULL), 0);
+                assert_true(cost.pinned_bytes >= MIB);
+            }
+            assert_int_equal(pool_stats_of(pool).held, 0); /* they share a page, so a run */
+            assert_true(export_holds(managed));
+            give_back(managed);
+            assert_int_equal(ebb_region_release(heir, survivor.block), 0);
+            assert_true(pool_stats_of(pool).owned <= 8 * MIB);
+        }
+        assert_int_equal(ebb_region_close(heir), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(pages_between_survivors_go_back),
@@ -246,6 +278,7 @@ int main(void) {
         STAGED(in_any_order),
         STAGED(what_is_left_alone_can_be_relinked_again),
         STAGED(runs_with_exports_stay_whole),
+        STAGED(bytes_beside_survivors_go_as_more_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
