@@ -3,10 +3,10 @@
  * hold.c - holds begin, are dropped and end (see hold.h).
  *
  * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
- * what follows from it, happens in the region's thread: when other holds begin or something is
- * promoted to the region (if there is one more than there were at the last look), when the object
- * ends, when somebody counts, when a block is about to be refused for one, at a rewind and at the
- * end.
+ * what follows from it, happens in the region's thread: when other holds begin, something is
+ * promoted to the region or a step below it ends (if there is one more than there were at the last
+ * look), when the object ends, when somebody counts, when a block is about to be refused for one,
+ * at a rewind and at the end.
  *
  * Refuses to let a block go that is held, and a rewind past a hold.
  */

@@ -331,7 +331,8 @@ static void end_born(struct track *track, struct record_entry *entry) {
     void *block = (void *)entry->addr;
     bool guest = entry->guest;
     leave_to_parent(track, entry);
-    ebb_region_release(region_handle(parent), block); /* but not what is held */
+    if (!parent->holds || !hold_is_on(block)) /* else it ends with the last of its exports */
+        ebb_region_release(region_handle(parent), block);
     if (guest && track->plan)
         track_pass_ended(track);
 }
@@ -355,4 +356,5 @@ void track_end_born(struct track *track) {
         if (track->record[i].addr)
             end_born(track, &track->record[i]);
     error_unmute();
+    hold_look(track->region->parent);
 }

@@ -6,6 +6,7 @@
  *   costs CASE COUNT
  */
 #include "kit/boxes.h"
+#include "kit/dlpack.h"
 #include "kit/tables.h"
 
 #include "plan/packing.h"
@@ -317,6 +318,42 @@ static void promote_to_one_parent(size_t count) {
     hold_steps_open(count, false);
 }
 
+/* ---- a step ends with blocks that were born in its parent, exported and not promoted */
+
+/* Each promotes its blocks, or makes exports of tensors that lie in such. */
+static void take_exported(ebb_site *site, ebb_region parent, size_t count,
+                          struct ebb_survivor *list, DLManagedTensor **exports) {
+    ebb_step step = ebb_step_begin_under(site, parent, 1);
+    for (size_t i = 0; i < count && exports; i++)
+        exports[i] = share(tensor_of_bytes(step.region, 5000));
+    for (size_t i = 0; i < count && !exports; i++)
+        list[i] = survivor_of(ebb_region_alloc(step.region, 8192, 256), EBB_PROMOTE_AUTO);
+    size_t kept = exports ? 0 : count;
+    assert_int_equal(ebb_step_end_keeping(step, parent, list, kept, NULL, NULL), 0);
+    for (size_t i = 0; i < kept; i++)
+        assert_int_equal(ebb_region_release(parent, list[i].block), 0);
+}
+
+static void end_exported(size_t count) {
+    struct ebb_survivor *list = array_of(count, sizeof *list);
+    DLManagedTensor **exports = array_of(count, sizeof *exports);
+    ebb_pool *pool = POOL(.name = "exports");
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    ebb_region parent = OPEN(.pool = pool);
+    for (unsigned i = 0; i < 5; i++)
+        take_exported(site, parent, count, list, i < 4 ? NULL : exports); /* track_end_born() */
+    assert_int_equal(ebb_region_count_exports(parent), count);
+    for (size_t i = 0; i < count; i++)
+        give_back(exports[i]);
+    assert_int_equal(ebb_region_count_exports(parent), 0);
+    assert_int_equal(stats_of(parent).blocks.current, 0);
+    assert_int_equal(ebb_region_close(parent), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+    free(exports);
+    free(list);
+}
+
 /* ---- a step that goes along tables, and stops as often as it may: where blocks come while a first
  * one went early, or where they go, behind all of them */
 
@@ -526,6 +563,7 @@ int main(int argc, char **argv) {
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},
         {"promote_to_one_parent", promote_to_one_parent},
+        {"end_exported", end_exported},
         {"stop_behind_an_early_one", stop_behind_an_early_one},
         {"stop_where_blocks_go", stop_where_blocks_go},
         {"begin_without_tables", begin_without_tables},

@@ -59,6 +59,9 @@ class Linear(unittest.TestCase):
     def test_many_blocks_promoted_to_one_parent_do_not_wait_for_each_other(self):
         self.check("promote_to_one_parent", 300)
 
+    def test_a_step_that_ends_does_not_look_at_all_exports_for_each_of_its_own(self):
+        self.check("end_exported", 200, "track_end_born")
+
     def test_packing_does_not_look_at_all_that_comes_while_a_buffer_lives(self):
         self.check("pack_long_lives", 2000)
 

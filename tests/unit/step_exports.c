@@ -350,6 +350,29 @@ static void exported_blocks_are_copied_wherever_they_were_born(void **state) {
     }
 }
 
+/* Nobody looks at the parent: what was born there, and came back when its step had ended, goes as
+ * more comes. */
+static void what_comes_back_after_its_step_does_not_pile_up(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < UNTIL_LEARNT + 8 * EXPORTING; i++) {
+        ebb_step step = begin(site, stage->root);
+        if (i < UNTIL_LEARNT) {
+            struct ebb_survivor kept =
+                survivor_of(block_of(step.region, 50000, 256), EBB_PROMOTE_COPY);
+            assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, NULL, NULL), 0);
+            assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
+            continue;
+        }
+        DLManagedTensor *managed = share(tensor_of_bytes(step.region, 49000));
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_true(export_holds(managed));
+        give_back(managed);
+        assert_true(pool_stats_of(stage->pool).owned <= 300000);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_planned_block_that_is_held_stays_as_it_is),
@@ -360,6 +383,7 @@ int main(void) {
         STAGED(an_export_that_was_given_back_leaves_the_arena_to_the_next_step),
         STAGED(what_a_reset_leaves_of_an_arena_is_a_run_like_others),
         STAGED(exported_blocks_are_copied_wherever_they_were_born),
+        STAGED(what_comes_back_after_its_step_does_not_pile_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
