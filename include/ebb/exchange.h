@@ -73,10 +73,9 @@ enum ebb_exchange_mode {
  * where it is asked to relink.
  * One thread at a time for the region. NULL on failure: EBB_E_EXCHANGE (data type that some
  * consumers do not know; and, unless copied: elements not on multiples of EBB_STORAGE_ALIGN, in a
- * small block, imported, not in shared memory although their region is, or promoted there by their
- * address: ebb_promote()), EBB_E_ARGUMENT (no such mode), EBB_E_BUSY (its region, or that of its
- * elements, is being rewound), EBB_E_MEMORY, what ebb_object_as() says of the tensor, and for a
- * copy the errors of ebb_region_alloc().
+ * small block, imported, or not in shared memory although their region is), EBB_E_ARGUMENT (no such
+ * mode), EBB_E_BUSY (its region, or that of its elements, is being rewound), EBB_E_MEMORY, what
+ * ebb_object_as() says of the tensor, and for a copy the errors of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD struct DLManagedTensor *ebb_tensor_export(const struct ebb_tensor *tensor,
                                                                 enum ebb_exchange_mode mode);

@@ -22,9 +22,10 @@
  * regions concerned. Ending a region ends all its objects without a look at them. No object is made
  * in a measuring region (EBB_E_MEASURING) or in one of a device (EBB_E_DEVICE).
  *
- * The block of a live object is the object's: it goes by ebb_object_end() and moves by ebb/own.h.
- * The functions on blocks do not ask what lies in one; releasing, resizing or promoting it by them
- * breaks the lists of its region.
+ * The block of a live object is the object's, and so are its elements and the arrays that it was
+ * composed with: they go by ebb_object_end() and move by ebb/own.h; ebb_promote() copies them. The
+ * other functions on blocks do not ask what lies in one; releasing or resizing it by them breaks
+ * the lists of its region.
  */
 #ifndef EBB_OBJECT_H
 #define EBB_OBJECT_H

@@ -11,11 +11,13 @@
  * behind their heads: they are copied when they are sent.
  *
  * Invariant: a storage with STORAGE_APART has its bytes in a block of the same host, which begins
- * at `data` and is released with the storage.
+ * at `data`, is claimed for the objects that see it (block_claim()), and is released with the
+ * storage.
  */
 #include "object/copy.h"
 #include "object/object.h"
 #include "region/small.h"
+#include "region/survivor.h"
 #include "region/undo.h"
 
 #include <string.h>
@@ -89,8 +91,10 @@ static void *take_blocks(struct region *host, size_t head, size_t bytes, void **
     if (!*data)
         return NULL;
     void *block = block_for_object(host, head, EBB_TENSOR_ALIGN, site);
-    if (block)
+    if (block) {
+        block_claim(host, *data);
         return block;
+    }
     ebb_region_release(region_handle(host), *data);
     undo_restore(host, &undo);
     return NULL;

@@ -13,6 +13,7 @@
 #include "object/adopt.h"
 #include "region/safe.h"
 #include "region/small.h"
+#include "region/survivor.h"
 #include "region/undo.h"
 
 #include <string.h>
@@ -290,8 +291,10 @@ static void join_field(struct object_place whole, const struct ebb_field *field)
     size_t count = compose_members(whole.object, field, &members);
     for (size_t at = 0; at < count; at++)
         compose_join(whole, members[at]);
-    bool has_block = field->kind != EBB_FIELD_OBJECT && *field_place(whole.object, field);
-    if (has_block && whole.object->serial < whole.host->mark_serial)
+    void *block = field->kind != EBB_FIELD_OBJECT ? *field_place(whole.object, field) : NULL;
+    if (block)
+        block_claim(whole.host, block);
+    if (block && whole.object->serial < whole.host->mark_serial)
         object_renew(whole.object); /* how old a block is, nobody knows */
 }
 

@@ -141,8 +141,6 @@ static const char *obstacle(const struct ebb_tensor *tensor) {
         return "they lie in a small block";
     if (region_of_piece(range_block_at((uintptr_t)block))->safe_of)
         return "they are in no slot of their region's pool";
-    if (object_host(block) != storage_host(storage))
-        return "they were promoted by their address";
     if ((uintptr_t)tensor->data % EBB_STORAGE_ALIGN != 0)
         return "they start at no multiple of 256";
     return NULL;

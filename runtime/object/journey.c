@@ -17,6 +17,7 @@
 #include "object/adopt.h"
 #include "object/exchange.h"
 #include "region/scratch.h"
+#include "region/survivor.h"
 #include "region/undo.h"
 
 /* What a block that goes is. */
@@ -356,6 +357,13 @@ static void leave_all(const struct journey *journey, const struct luggage *lugga
     leave_views(journey, luggage);
 }
 
+/* What objects need besides what they begin with is claimed for them where it is now. */
+static void claim_all(const struct journey *journey, const struct luggage *luggage) {
+    for (size_t i = 0; i < luggage->count; i++)
+        if (luggage->parcels[i] == PARCEL_BLOCK || luggage->parcels[i] == PARCEL_BYTES)
+            block_claim(journey->gathering.target, luggage->survivors[i].block);
+}
+
 void journey_adopt(struct journey *journey) {
     struct region *target = journey->gathering.target;
     for (size_t i = 0; i < journey->count; i++) {
@@ -381,6 +389,7 @@ static void travel(struct journey *journey, const struct luggage *luggage) {
         journey->objects[i] = object->forward ? object->forward : object; /* not on this journey */
     }
     journey_adopt(journey);
+    claim_all(journey, luggage);
     leave_all(journey, luggage);
 }
 
@@ -443,13 +452,6 @@ static int check_foreign(const struct journey *journey, struct ebb_storage *stor
                      (unsigned long long)storage->tensors);
 }
 
-/* Bytes of its own that were promoted by their address are somebody else's. */
-static int check_apart(const struct journey *journey, const struct ebb_storage *storage) {
-    struct block_place place;
-    return storage->flags & STORAGE_APART
-               ? block_find(journey->gathering.host, storage->data, &place) : 0;
-}
-
 int journey_make(struct journey *journey) {
     struct gathering *gathering = &journey->gathering;
     struct luggage luggage = {.pin_percent = journey->pin_percent};
@@ -460,7 +462,6 @@ int journey_make(struct journey *journey) {
         blocks += (gather_has_base(at) ? 0u : 1u) + at->flags / STORAGE_APART;
         (void)storage_is_exported(at); /* what was given back holds nothing here */
         result = check_foreign(journey, at);
-        result = result ? result : check_apart(journey, at);
     }
     if (result)
         return result;

@@ -77,7 +77,7 @@ static bool is_storage(const struct ebb_tensor *tensor, size_t bytes) {
            storage->tensors > 0;
 }
 
-/* Of a composite's arrays nothing is known here: their owner looks at each before it ends. */
+/* Of what objects need besides, the region knows: block_claim(). */
 static bool is_needed(const struct region *region, const void *block) {
     struct object_place place;
     const struct ebb_object *object = block;

@@ -482,11 +482,8 @@ struct ebb_tensor *ebb_tensor_view(ebb_region handle, const struct ebb_tensor *b
 /* ---- ending ---- */
 
 void storage_release(struct ebb_storage *storage) {
-    if (storage->flags & STORAGE_APART) {
-        error_mute(); /* bytes that were promoted by their address are the host's no more */
-        ebb_region_release(region_handle(object_host(storage->block)), storage->data);
-        error_unmute();
-    }
+    if (storage->flags & STORAGE_APART)
+        object_release(storage->data);
     object_release(storage->block);
 }
 

@@ -52,7 +52,9 @@ struct ebb_piece {
             uint8_t flag : 1;    /* windows: among the holes; runs: relinked; blocks: listed;
                                     free: seen by keeper.c, and not used since; marks: the oldest
                                     that points into its window */
-            uint8_t pins : 7;    /* 1: windows: a mark points into it; blocks: held; runs: a plan's
+            uint8_t claimed : 1; /* blocks: needed by an object that begins elsewhere; of others
+                                    it says nothing */
+            uint8_t pins : 6;    /* 1: windows: a mark points into it; blocks: held; runs: a plan's
                                     arena fills it; else 0 */
         };
         uint32_t owner_low; /* has the slot */
@@ -159,7 +161,7 @@ static inline size_t piece_slot(const struct ebb_piece *piece) {
 
 /* Owner and state as one number: what a piece says and what is expected are one comparison. */
 static inline uint64_t piece_key(const struct ebb_piece *piece) {
-    return (piece->word & UINT64_MAX >> 8) << 8; /* without flag and pins, which are on top */
+    return (piece->word & UINT64_MAX >> 8) << 8; /* without the bits on top */
 }
 
 #define PIECE_KEY_NONE UINT64_MAX /* no piece says so */

@@ -45,6 +45,7 @@ static struct ebb_piece *cut(struct region *region, struct ebb_piece *piece, uin
 
 static void become_block(struct region *region, struct ebb_piece *piece, size_t requested) {
     piece->state = PIECE_BLOCK;
+    piece->claimed = false;
     piece->block.requested = requested;
     piece->block.run = piece->block.spare = NULL;
     piece_push(&region->blocks, piece);

@@ -292,6 +292,7 @@ ONE_BODY void *enter_block(struct region *region, struct ebb_piece *block, size_
     small_fold(region);
     block->state = PIECE_BLOCK;
     block->flag = false;
+    block->claimed = false;
     block->pins = 0;
     block->block.requested = bytes;
     block->block.run = block->block.spare = NULL;

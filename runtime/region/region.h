@@ -69,7 +69,8 @@ struct object_hooks {
     void (*rewind)(struct region *region, uint64_t serial);
     /* All objects of the block end, which outlives their region: it is held by exports. */
     void (*leave)(void *block);
-    /* True if a live block of the region is an object, or the storage of one that has ended. */
+    /* True if a live block of the region is an object, or the storage of one that has ended; what
+     * they need besides is claimed (survivor.h). */
     bool (*needs)(const struct region *region, const void *block);
     /* Walks the objects that the region owns and checks their laws. */
     void (*check)(struct region *region);

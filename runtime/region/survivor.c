@@ -68,6 +68,26 @@ static int note(struct ebb_survivor *survivor, void *found, int what, bool copie
     return 0;
 }
 
+void block_claim(struct region *region, const void *block) {
+    uintptr_t addr = (uintptr_t)block;
+    struct record_entry *born = region->track ? track_find_born(region->track, addr) : NULL;
+    struct ebb_piece *piece = range_block_at(addr);
+    if (born)
+        born->claimed = true;
+    else if (piece->state == PIECE_BLOCK)
+        piece->claimed = true;
+}
+
+bool block_is_claimed(const struct region *region, const void *block) {
+    uintptr_t addr = (uintptr_t)block;
+    const struct record_entry *born =
+        region->track ? track_find_born(region->track, addr) : NULL;
+    if (born || !range_holds(addr))
+        return born && born->claimed;
+    const struct ebb_piece *piece = range_block_at(addr);
+    return piece_key(piece) == region->block_key && piece->addr == addr && piece->claimed;
+}
+
 int survivor_check(const struct ebb_survivor *survivor, int mode_most) {
     if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > mode_most)
         return error_set(EBB_E_ARGUMENT, "promotion mode %d is none", survivor->mode);

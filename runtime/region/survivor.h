@@ -52,10 +52,19 @@ static inline bool survivor_is_aligned(const struct ebb_survivor *survivor) {
     return !survivor->align || ((uintptr_t)survivor->block & (survivor->align - 1)) == 0;
 }
 
-/* True if a block that the caller named is an object of the source, or has a storage of its. */
+/* Objects of the region need its live block, which begins with none of them: it is copied from here
+ * on. Small blocks and slots are anyway, so of these only what was born in the parent is noted. */
+void block_claim(struct region *region, const void *block);
+
+/* True if that was said of a block of the region, and the block has not ended since. */
+bool block_is_claimed(const struct region *region, const void *block);
+
+/* True if a block that the caller named is an object of the source, has a storage of its, or is
+ * claimed by one. */
 static inline bool survivor_is_needed(const struct region *source,
                                       const struct ebb_survivor *survivor) {
-    return source->hooks && source->hooks->needs(source, survivor->block);
+    return source->hooks && (block_is_claimed(source, survivor->block) ||
+                             source->hooks->needs(source, survivor->block));
 }
 
 /* True if it may stay where it was born for the source: bytes that others need are the source's to

@@ -70,6 +70,7 @@ struct record_entry {
     bool survived; /* promoted */
     bool further;  /* not to the parent, or not only */
     bool listed;   /* while a list of survivors is checked */
+    bool claimed;  /* of one born in the parent: as of a large block (piece.h) */
     bool guest;    /* of one born in the parent: it was not expected to survive */
     bool grew;     /* where it was */
     bool bound;    /* asked for by what takes no block in the parent */
@@ -438,8 +439,7 @@ void track_note_lost(struct track *track);
  * a parent that is a planned step itself that is not known at once: it has no guests. */
 void track_note_above(struct track *track);
 
-/* All that were born in the parent and were not promoted end. What is held is left to the parent
- * until nobody needs it. */
+/* All that were born in the parent and not promoted end; what is held is left to the parent. */
 void track_end_born(struct track *track);
 
 /* ---- inline: tides ---- */
