@@ -14,7 +14,7 @@
  * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned, nor those
  * under a limit on live bytes: of a region above, or `limit_used_bytes` of the pool. Nor are those
  * whose plan would be larger than all that they have alive, take too many pages, or not fit in a
- * limit on pages.
+ * limit on pages, nor those whose blocks, one after the other or at once, have more than 64 GiB.
  *
  * What a site has learnt to survive its steps, blocks and objects, is born in the parent
  * ("pre-tenured"): promoting it there costs nothing, and its address stays, but for what is copied
