@@ -195,7 +195,7 @@ size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t dead
         .deadline_ns = deadline_ns};
     (void)pages_clear(pages);
     cool(pages, &cooling);
-    while (pages->kept && !is_done(pages, &cooling)) {
+    while (pages->kept && !pages->leaving && !is_done(pages, &cooling)) {
         pages_unkeep(pages, pages->longest_kept);
         cool(pages, &cooling);
     }

@@ -526,6 +526,8 @@ static int find_unheld(struct region *region, const void *block, struct block_pl
 
 static int resize(const struct block_place *place, uintptr_t addr, size_t bytes) {
     struct region *owner = place->owner;
+    if (bytes <= place->requested && region_is_leaving(owner))
+        return 0; /* as in release_placed() */
     if (place->piece->state == PIECE_ARENA)
         return track_resize(owner->track, place->slot, bytes);
     int result = place->piece->state == PIECE_WINDOW

@@ -119,12 +119,13 @@ static void what_a_plan_has_placed_is_left(void **state) {
 struct blocks {
     struct ebb_cleanup cleanup;
     ebb_region region;
-    void *large, *small;
-    int results[3];
+    void *large, *small, *shrunk;
+    int results[4];
 };
 
 static int release_both(void *data) {
     struct blocks *blocks = data;
+    blocks->results[3] = ebb_region_resize(blocks->region, blocks->shrunk, 9000);
     blocks->results[0] = ebb_region_release(blocks->region, blocks->large);
     blocks->results[1] = ebb_region_release(blocks->region, blocks->small);
     blocks->results[2] = ebb_region_release(blocks->region, (char *)blocks->large + 64);
@@ -142,15 +143,19 @@ static void what_a_cleanup_releases_is_left(void **state) {
         assert_int_equal(ebb_cleanup_add(blocks.region, &blocks.cleanup), 0);
         blocks.small = block_of(blocks.region, 700, 64);
         blocks.large = block_of(blocks.region, BYTES, 64);
+        blocks.shrunk = block_of(blocks.region, 2 * BYTES, 64);
         size_t offset = ebb_region_offset(blocks.region, blocks.small);
+        size_t end = ebb_region_offset(blocks.region, blocks.shrunk);
         assert_int_equal(ebb_region_send(blocks.region, blocks.large, &parcel), 0);
         assert_int_equal(blocks.results[0], 0);
         assert_int_equal(blocks.results[1], 0);
         assert_int_equal(blocks.results[2], EBB_E_INTERIOR);
+        assert_int_equal(blocks.results[3], 0);
         assert_int_equal(taker.taken, 5);
         ebb_lease *lease = ebb_parcel_open(pool, &parcel);
         assert_true(lease_holds(lease, BYTES, (unsigned)BYTES));
         assert_true(pattern_holds(ebb_lease_at(lease, offset, 700), 700, 700));
+        assert_true(pattern_holds(ebb_lease_at(lease, end, 2 * BYTES), 2 * BYTES, 2 * BYTES));
         ebb_lease_drop(lease);
         ebb_check_pool(pool);
         ebb_region whole = OPEN(.pool = pool);
@@ -169,6 +174,25 @@ static int fill_up(void *data) {
         taker->taken++;
     }
     return ebb_last_error() == EBB_E_POOL_LIMIT ? 0 : 1;
+}
+
+/* Nor does what is at the pool's limit. */
+static void a_limit_leaves_it_too(void **state) {
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(
+        .name = "limited", .kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 4 * MIB,
+        .limit_reserved_bytes = 2 * MIB));
+    struct taker taker = {.region = OPEN(.pool = pool), .cleanup = {.run = fill_up}};
+    struct ebb_parcel parcel;
+    taker.cleanup.data = &taker;
+    assert_int_equal(ebb_cleanup_add(taker.region, &taker.cleanup), 0);
+    ebb_region child = OPEN(.parent = taker.region);
+    void *block = block_of(child, MIB + MIB / 2, 64);
+    assert_int_equal(ebb_region_send(taker.region, block, &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, MIB + MIB / 2, (unsigned)(MIB + MIB / 2)));
+    ebb_lease_drop(lease);
+    ebb_check_pool(pool);
+    pool_end(pool);
 }
 
 static void a_full_slot_leaves_it_too(void **state) {
@@ -197,6 +221,7 @@ int main(void) {
         cmocka_unit_test(what_a_plan_has_placed_is_left),
         cmocka_unit_test(what_a_cleanup_releases_is_left),
         cmocka_unit_test(a_full_slot_leaves_it_too),
+        cmocka_unit_test(a_limit_leaves_it_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
