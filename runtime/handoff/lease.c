@@ -242,6 +242,11 @@ static bool is_ours_already(const struct shared_slot *slot) {
     return use == SLOT_OPEN || use == SLOT_LINGERS || atomic_load(&slot->leased);
 }
 
+/* The same, or it was of the process that this one was forked from, and of none before. */
+static bool was_used(const struct shared_slot *slot) {
+    return shared_use(slot) != SLOT_IDLE || atomic_load(&slot->leased);
+}
+
 /* What was sent is here to be read. The slot is held: in one that is only sent others might write
  * by now, or trim it, and pages would get where nobody counts them. */
 static int enter(struct shared_slot *slot, const struct ebb_parcel *parcel, size_t *bytes) {
@@ -394,11 +399,12 @@ static bool join(struct ebb_lease *lease) {
 
 struct ebb_lease *ebb_lease_of(const void *address) {
     const struct shared_slot *slot = shared_slot_at(address);
-    /* older tables: a forked child looks at what its parent opened, unless the slot is its own by
-     * now: the parent has let go of it, whatever is still counted here */
+    /* older tables: a forked child looks at what its parent opened, unless there has been something
+     * of its own in the slot since, or of a process between: the parent had let go of it then,
+     * whatever is still counted here */
     for (struct lease_table *table = slot ? newest(slot->shared) : NULL; table;
          table = table->older)
-        if (!(is_inherited(table) && is_ours_already(slot)) && join(&table->leases[slot->index]))
+        if (!(is_inherited(table) && was_used(slot)) && join(&table->leases[slot->index]))
             return &table->leases[slot->index];
     error_set(EBB_E_FOREIGN, "%p lies in nothing that this process holds a lease of", address);
     return NULL;

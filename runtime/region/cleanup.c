@@ -117,18 +117,18 @@ int ebb_cleanup_run(struct ebb_cleanup *node) {
     return result;
 }
 
-/* None runs: that is for the process that this one was forked from. */
-static void forget(struct region *region) {
-    while (region->cleanups)
+/* None of those that are newer runs: that is for the process that this one was forked from. */
+static void forget(struct region *region, uint64_t serial) {
+    while (region->cleanups && region->cleanups->serial >= serial)
         if (!region->hooks || !region->hooks->part(region->cleanups))
             cleanup_delist(region->cleanups);
-    if (region->safe)
+    if (region->safe && !is_registered(&region->door))
         cleanup_enlist_last(region, &region->door);
 }
 
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
     if (pool_is_lost(region->pool))
-        forget(region);
+        forget(region, serial);
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
     region_begin_work(region);

@@ -3,6 +3,7 @@
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SLOT_BYTES (4 * MIB)
@@ -22,6 +23,15 @@ static int find_nothing_of_the_parent(const void *address) {
     return 0;
 }
 
+static int a_child_finds_nothing(const void *address) {
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(find_nothing_of_the_parent(address) != 0);
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+    return status;
+}
+
 /* A region, what is left of it under an export, and a parcel of its own. */
 static int use_the_slot(ebb_pool *pool, int out, const void *context) {
     const struct inherited *inherited = context;
@@ -32,6 +42,7 @@ static int use_the_slot(ebb_pool *pool, int out, const void *context) {
     EXPECT(ebb_region_is_open(region));
     void *block = block_of(region, 70000, 64);
     EXPECT(find_nothing_of_the_parent(block) == 0);
+    EXPECT(a_child_finds_nothing(block) == 0);
     EXPECT(ebb_region_send(region, block, &parcel) == 0);
     ebb_lease *own = ebb_parcel_open(pool, &parcel), *found = ebb_lease_of(block);
     EXPECT(own && found == own);
@@ -41,6 +52,7 @@ static int use_the_slot(ebb_pool *pool, int out, const void *context) {
     DLManagedTensor *exported = share(tensor_of_bytes(region, 70000));
     EXPECT(ebb_region_close(region) == 0);
     EXPECT(find_nothing_of_the_parent(exported->dl_tensor.data) == 0);
+    EXPECT(a_child_finds_nothing(exported->dl_tensor.data) == 0);
     give_back(exported);
     ebb_lease_drop(inherited->lease);
     EXPECT(ebb_pool_destroy(pool) == 0);
@@ -79,6 +91,10 @@ static int close_what_holds(ebb_pool *pool, int out, const void *context) {
     const struct holder *holder = context;
     EXPECT(pattern_holds(holder->made->data, 70000, 70000));
     EXPECT(ebb_pool_destroy(pool) == EBB_E_BUSY);
+    ebb_mark mark = ebb_region_mark(holder->region);
+    EXPECT(ebb_region_rewind(holder->region, mark) == 0);
+    DLManagedTensor *copy = ebb_tensor_export(holder->made, EBB_EXCHANGE_COPY);
+    EXPECT(!copy && ebb_last_error() != EBB_E_RELEASED); /* what is older is there still */
     EXPECT(ebb_region_close(holder->region) == 0);
     EXPECT(ebb_pool_destroy(pool) == 0);
     return 0;
