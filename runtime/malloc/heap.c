@@ -216,9 +216,10 @@ static struct heap *find_left(void) {
     return heap;
 }
 
-static struct heap *take(void) {
+static struct heap *take(bool *passes) {
     lock_all();
     struct heap *heap = find_left(), *made = heap ? NULL : make();
+    *passes = left != heap;
     if (!heap && !made)
         heap = left; /* there is no memory for another one */
     if (heap)
@@ -246,7 +247,8 @@ struct heap *heap_own(void) {
     if (here.heap)
         return here.heap;
     pthread_once(&once, prepare);
-    struct heap *heap = has_key ? take() : NULL;
+    bool passes = false;
+    struct heap *heap = has_key ? take(&passes) : NULL;
     if (!heap)
         return NULL;
     if (pthread_setspecific(ending, heap) != 0) {
@@ -255,6 +257,8 @@ struct heap *heap_own(void) {
     }
     here.heap = heap;
     tender_begin();
+    if (passes)
+        heap_tidy_left(); /* there may be memory by now, and nobody else who looks */
     return heap;
 }
 

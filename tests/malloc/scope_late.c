@@ -67,19 +67,20 @@ static void test_it_ends_though_it_is_the_inner_one(void **state) {
     end(block, 100, 1);
 }
 
-enum { LARGE = 8000 };
+enum { LARGE = 8000, LARGER = 2 * LARGE };
 
-static void *large[LARGE];
+static void *large[LARGER];
+static unsigned many = LARGE;
 
 static ebb_step begin_with_many(ebb_site *site) {
     ebb_step step = begin(site);
-    for (unsigned i = 0; i < LARGE; i++)
+    for (unsigned i = 0; i < many; i++)
         large[i] = make(10000, i);
     return step;
 }
 
 static void end_many(void) {
-    for (unsigned i = 0; i < LARGE; i++)
+    for (unsigned i = 0; i < many; i++)
         end(large[i], 10000, i);
 }
 
@@ -145,12 +146,32 @@ static void test_it_ends_though_its_thread_has_ended(void **state) {
     end_many();
 }
 
+static void *begin_and_finish(void *site) {
+    return (void *)(intptr_t)ebb_step_end(ebb_step_begin(site, 0));
+}
+
+/* Though it has a heap of its own then. What the test before has kept leaves room for as many. */
+static void test_who_begins_when_there_is_memory_again_ends_it(void **state) {
+    ebb_site *brief = SITE(.name = "brief");
+    many = LARGER;
+    bool (*allow)(enum os_acquisition) = os.allow;
+    int result = on_another_thread(finish_and_end_without_memory, brief);
+    os.allow = allow;
+    assert_int_equal(result, 0);
+    assert_int_equal(served_sum(served_of(brief), SERVED_OPEN), 1);
+    assert_int_equal(on_another_thread(begin_and_finish, *state), 0);
+    assert_int_equal(served_sum(served_of(brief), SERVED_OPEN), 0);
+    expect_over(brief);
+    end_many();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_a_scope_that_another_thread_closed_ends_when_one_ends),
         SERVED(test_it_ends_though_it_is_the_inner_one),
         SERVED(test_a_scope_whose_end_wanted_memory_ends_when_one_begins),
         SERVED(test_it_ends_though_its_thread_has_ended),
+        SERVED(test_who_begins_when_there_is_memory_again_ends_it),
     };
     options.idle_ms = 0; /* nobody looks at what is left but who is asked to here */
     return cmocka_run_group_tests(tests, NULL, NULL);
