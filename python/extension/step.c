@@ -64,10 +64,13 @@ static void site_dealloc(PyObject *object) {
 
 static PyObject *site_type;
 
-/* The pool, or None for the default one. New reference; NULL with an exception: it is gone. */
-static PyObject *find_pool(const struct site *site) {
+/* The pool, or None for the default one. New reference; NULL with an exception: it is gone. Who has
+ * it at hand says so: in a cycle that is being collected it is there without weak references. */
+static PyObject *find_pool(const struct site *site, PyObject *at_hand) {
     if (!site->pool)
         return Py_NewRef(Py_None);
+    if (at_hand)
+        return Py_NewRef(at_hand);
     PyObject *pool = PyObject_CallNoArgs(site->pool);
     if (pool != Py_None)
         return pool;
@@ -140,8 +143,10 @@ static int begin_in(struct region *made, struct site *site, uint64_t tag) {
     return 0;
 }
 
-/* A new step's region as an object of that class, which ends the step when it is closed. */
-static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint64_t tag) {
+/* A new step's region as an object of that class, which ends the step when it is closed. The site's
+ * pool may be NULL. */
+static PyObject *begin(PyObject *object, PyObject *class, PyObject *pool_at_hand, PyObject *parent,
+                       uint64_t tag) {
     struct site *site = (struct site *)object;
     if (!PyType_Check(class) ||
         !PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)region_type)) {
@@ -149,7 +154,7 @@ static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint
         return NULL;
     }
     pool_try_one_waiting();
-    PyObject *pool = find_pool(site);
+    PyObject *pool = find_pool(site, pool_at_hand);
     struct region *made = pool ? region_make((PyTypeObject *)class, pool, parent) : NULL;
     if (made && begin_in(made, site, tag) != 0)
         Py_CLEAR(made);
@@ -165,7 +170,7 @@ static PyObject *site_begin(PyObject *object, PyObject *arguments) {
     unsigned long long tag;
     if (!PyArg_ParseTuple(arguments, "OOK:begin", &class, &parent, &tag))
         return NULL;
-    return begin(object, class, parent, tag);
+    return begin(object, class, NULL, parent, tag);
 }
 
 static PyObject *site_stats(PyObject *object, void *Py_UNUSED(closure)) {
@@ -264,8 +269,10 @@ static int unlist(PyObject *list, PyObject *region) {
 
 static PyObject *enter_step(const struct parts *parts) {
     uint64_t tag = PyLong_AsUnsignedLongLongMask(parts->tag);
-    PyObject *region = PyErr_Occurred() ? NULL
-                                        : begin(parts->site, parts->class, parts->parent, tag);
+    PyObject *pool = parts->pool == Py_None ? NULL : parts->pool;
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *region = begin(parts->site, parts->class, pool, parts->parent, tag);
     if (region && PyList_Append(parts->open, region) != 0)
         Py_CLEAR(region);
     if (region && current_enter(region) != 0) {

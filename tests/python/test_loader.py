@@ -1421,10 +1421,12 @@ class Bounds(Refused, Regions):
             self.assertLess(time.monotonic() - start, 50)
 
     def counted_while_a_step_waits(self, ring):
-        """How far another thread gets meanwhile."""
+        """How far another thread gets in a second meanwhile."""
         def counts():
+            begins = time.monotonic()
             while not over.is_set():
                 reached[0] += 1
+            reached.append(time.monotonic() - begins)
 
         pool, over, reached = ebb.Pool("shared", slots=1, wait=0.5), threading.Event(), [0]
         sent, thread = pool.send([1]), threading.Thread(target=counts)
@@ -1433,15 +1435,16 @@ class Bounds(Refused, Regions):
             begins = time.monotonic()
             self.assertRefused("EBB_E_SLOTS", ebb.step("counts", pool=pool, ring=ring).__enter__)
             self.assertGreaterEqual(time.monotonic() - begins, 0.49)
-            return reached[0]
         finally:
             over.set()
             thread.join()
             sent.open()
+        return reached[0] / reached[1]
 
     def test_other_threads_get_as_far_while_a_step_with_a_ring_waits_as_beside_others(self):
-        others = self.counted_while_a_step_waits(0)
-        self.assertGreater(self.counted_while_a_step_waits(1), others / 3)  # it was a fifth
+        # it was a fifth; a loaded machine may do that, too, but not each time
+        self.assertTrue(any(self.counted_while_a_step_waits(1) * 3 >
+                            self.counted_while_a_step_waits(0) for _ in range(4)))
 
     def test_a_step_that_waited_leaves_what_another_thread_resets_alone(self):
         def meddle():  # in the middle of that
@@ -1551,6 +1554,25 @@ class Bounds(Refused, Regions):
                 self.assertEqual(len(os.listdir("/proc/self/fd")), before)
         finally:
             gc.enable()
+
+    def test_what_is_collected_with_its_pool_takes_a_last_step(self):
+        told = []
+
+        class Trainer:
+            def __init__(self):
+                self.pool, self.me = ebb.Pool("shared"), self
+                self.step()
+
+            def step(self):
+                with ebb.step("tests.ends", pool=self.pool):
+                    told.append("step")
+
+            def __del__(self):
+                self.step()
+
+        Trainer()
+        gc.collect()
+        self.assertEqual(told, ["step"] * 2)
 
     def test_a_site_does_not_keep_its_pool_and_the_region_of_a_step_does(self):
         def drops(begin):
