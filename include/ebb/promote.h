@@ -52,15 +52,15 @@ struct ebb_promoted {
  * Promotes `count` blocks of `source` to `target`, which must be an ancestor. Copied even where
  * relinking was asked: blocks of the small lane; blocks that a plan has placed (ebb/step.h) or that
  * are exported; blocks that begin with an object of the source, or with the storage of a tensor
- * that has ended, elements in shared memory, and arrays that a composite was composed with (the
- * copy is no object: these go by ebb_objects_promote()); blocks at no multiple of `align`; blocks
- * that were relinked before and share their pages with others; and, while blocks relinked to one
- * ancestor still wait for the source's close, blocks for another. A copied block's original stays
- * valid until the source ends it; a relinked block belongs to the target at once (release it
- * there). Promoting to the region that already owns a block changes nothing; so does promoting what
- * a step bore there, but from then on the block is the target's; such blocks are copied, too, if
- * they are exported, an object's as above, or at no multiple of `align`, and while the target has
- * marks, which are newer. `cost` may be NULL. One thread at a time for both regions.
+ * that has ended, elements that are or were in shared memory, and arrays that a composite was
+ * composed with (the copy is no object: these go by ebb_objects_promote()); blocks at no multiple
+ * of `align`; blocks that were relinked before and share their pages with others; and, while blocks
+ * relinked to one ancestor still wait for the source's close, blocks for another. A copied block's
+ * original stays valid until the source ends it; a relinked block belongs to the target at once
+ * (release it there). Promoting to the region that already owns a block changes nothing; so does
+ * promoting what a step bore there, but from then on the block is the target's; such blocks are
+ * copied, too, if they are exported, an object's as above, or at no multiple of `align`, and while
+ * the target has marks, which are newer. `cost` may be NULL. One thread at a time for both regions.
  * Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
