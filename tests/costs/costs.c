@@ -5,6 +5,7 @@
  *
  *   costs CASE COUNT
  */
+#include "costs/cases.h"
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 #include "kit/tables.h"
@@ -548,10 +549,7 @@ static void report_a_crowd(size_t count) {
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        void (*play)(size_t count);
-    } cases[] = {
+    static const struct costs_case cases[] = {
         {"give_back_kept_runs", give_back_kept_runs},
         {"relink_runs", relink_runs},
         {"close_many_runs", close_many_runs},
@@ -573,11 +571,5 @@ int main(int argc, char **argv) {
         {"settle_gaps", settle_gaps},
         {"report_a_crowd", report_a_crowd},
     };
-    for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
-        if (!strcmp(argv[1], cases[i].name)) {
-            cases[i].play(number_in("COUNT", argv[2]));
-            return 0;
-        }
-    fputs("usage: costs CASE COUNT\n", stderr);
-    return 2;
+    return play_case(cases, sizeof cases / sizeof *cases, argc, argv);
 }

@@ -5,11 +5,10 @@
  *
  *   rewinds CASE COUNT
  */
+#include "costs/cases.h"
 #include "kit/boxes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #ifdef __clang__
 #define COUNTED static __attribute__((noinline))
@@ -104,20 +103,11 @@ static void rewind_a_little(size_t count) {
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        void (*play)(size_t count);
-    } cases[] = {
+    static const struct costs_case cases[] = {
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_behind_the_attached", rewind_behind_the_attached},
         {"rewind_above_attached_views", rewind_above_attached_views},
         {"rewind_a_little", rewind_a_little},
     };
-    for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
-        if (!strcmp(argv[1], cases[i].name)) {
-            cases[i].play(number_in("COUNT", argv[2]));
-            return 0;
-        }
-    fputs("usage: rewinds CASE COUNT\n", stderr);
-    return 2;
+    return play_case(cases, sizeof cases / sizeof *cases, argc, argv);
 }
