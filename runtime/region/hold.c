@@ -4,7 +4,7 @@
  *
  * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
  * what follows from it, happens in the region's thread: when other holds begin, something is
- * promoted to the region or a step below it ends (if there is one more than there were at the last
+ * promoted to the region or a step below it ends (if one more came than were left at the last
  * look), when the object ends, when somebody counts, when a block is about to be refused for one,
  * at a rewind and at the end.
  *
