@@ -45,7 +45,8 @@ struct ebb_promoted {
     uint64_t copied_bytes;
     uint64_t relinked_blocks;
     uint64_t relinked_bytes;
-    uint64_t pinned_bytes; /* pages around relinked survivors; known when the source closes */
+    uint64_t pinned_bytes; /* pages around relinked survivors; known when the source closes, and
+                              counted by who closes it keeping, with all that ends in that */
 };
 
 /*

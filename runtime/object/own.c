@@ -188,9 +188,9 @@ int ebb_objects_close_keeping(ebb_region from, ebb_region to, void **objects, si
     uint64_t left = 0;
     for (struct region *at = source; ended && at; at = region_next_below(at, source))
         left += ending_objects(at, source);
-    size_t pinned = target->pinned;
+    size_t before = target->pinned_by_ends;
     result = ebb_region_close(from);
-    promoted_add_pinned(&paid, target, pinned);
+    paid.pinned_bytes += target->pinned_by_ends - before;
     promoted_add(cost, &paid);
     if (ended)
         *ended = left;

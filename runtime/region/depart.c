@@ -133,6 +133,7 @@ static void give_to_heir(struct region *heir, struct ebb_piece *run, const struc
             hold_enlist(heir, hold_of(item));
         }
     }
+    heir->pinned_by_ends += run->bytes - run->relinked.used;
 }
 
 /* Those of a group's holds that were not dropped meanwhile. */

@@ -589,12 +589,12 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (result)
         return result;
     struct ebb_closed closed = {0, 0};
-    size_t pinned = promotion.target->pinned;
+    size_t before = promotion.target->pinned_by_ends;
     uint64_t copied = promotion.cost.copied_blocks - promotion.apart;
     if (lost_blocks)
         *lost_blocks = count_live_blocks(promotion.source) - copied;
     region_close(promotion.source, &closed);
-    promoted_add_pinned(&promotion.cost, promotion.target, pinned);
+    promotion.cost.pinned_bytes += promotion.target->pinned_by_ends - before;
     promoted_add(cost, &promotion.cost);
     return region_closed(&closed);
 }

@@ -171,10 +171,11 @@ struct region {
     size_t large_used;                    /* of used: large blocks, here or in other's runs */
     struct ebb_meter reserved;
     uint64_t large_blocks; /* of counted.in: came as large blocks */
-    uint64_t run_count, child_count;
+    uint32_t run_count, child_count; /* a range has 2^28 pages, and fewer regions */
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
+    size_t pinned_by_ends; /* of these, when they came: with regions that ended; it only grows */
     size_t padding; /* of a metered region: in windows, counted there only, not used */
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
@@ -550,15 +551,6 @@ void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
 /* What was promoted to a region above has left the source. */
 static inline void promoted_count(struct region *source, const struct ebb_promoted *cost) {
     source->promoted += cost->copied_bytes + cost->relinked_bytes;
-}
-
-/* Adds what the close of a source pinned in the target, which had `before`. What ended there with
- * the source (born for it, and not promoted) may have been pinned: that was not for this promotion,
- * and the least that it pinned is nothing. */
-static inline void promoted_add_pinned(struct ebb_promoted *cost, const struct region *target,
-                                       size_t before) {
-    if (target->pinned > before)
-        cost->pinned_bytes += target->pinned - before;
 }
 
 /* A mode beside those of ebb/promote.h: by copy, even if the block was born in the target, since it

@@ -564,7 +564,8 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
     piece_forget_all(&region->store);
     fit_clear(&region->fit);
     region->blocks = region->top = region->loose = region->main_run = region->runs = NULL;
-    region->reserved.current = region->run_count = region->pinned = 0;
+    region->reserved.current = region->pinned = 0;
+    region->run_count = 0;
     for (; runs; runs = next) {
         next = runs->next;
         if (!runs->flag && runs->bytes <= keep - size_smaller(held, keep) &&

@@ -222,34 +222,36 @@ static bool learn(struct lane *lane, const struct ended *ended, struct excess *e
     return counted;
 }
 
-/* The region closes or stays for the ring, the site learns, the lane is free. */
-static int retire(struct lane *lane, const struct ended *ended) {
+/* The region closes or stays for the ring, the site learns, the lane is free. Who calls this tells
+ * the program what was too much, last. */
+static int retire(struct lane *lane, const struct ended *ended, struct excess *excess) {
     struct region *region = lane->region;
-    struct excess excess;
     int result = 0;
+    excess->told.site = NULL;
     if (!ring_keep(lane, region))
         result = ebb_region_close(region_handle(region));
-    if (bare_end(lane, ended))
-        return result;
-    if (!learn(lane, ended, &excess))
-        site_count(lane, ended, &excess);
-    excess_tell(&excess);
+    if (!bare_end(lane, ended) && !learn(lane, ended, excess))
+        site_count(lane, ended, excess);
     return result;
 }
 
 int ebb_step_end(ebb_step step) {
     struct ended ended;
+    struct excess excess;
     struct lane *lane = find_ending(step);
     if (!lane)
         return error_latest();
     finish(lane, &ended);
-    return retire(lane, &ended);
+    int result = retire(lane, &ended, &excess);
+    excess_tell(&excess);
+    return result;
 }
 
 int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                          size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
     struct ebb_promoted spent = {0};
     struct ended ended;
+    struct excess excess;
     uint64_t apart;
     struct lane *lane = find_ending(step);
     if (!lane)
@@ -263,14 +265,15 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
     if (result)
         return result;
     const struct region *keeper = (const struct region *)target.lane;
-    size_t pinned = keeper->pinned;
+    size_t before = keeper->pinned_by_ends;
     uint64_t lost = count_live_blocks(lane->region) - (spent.copied_blocks - apart);
     finish(lane, &ended);
     if (lost_blocks)
         *lost_blocks = lost;
-    result = retire(lane, &ended);
-    promoted_add_pinned(&spent, keeper, pinned);
+    result = retire(lane, &ended, &excess);
+    spent.pinned_bytes += keeper->pinned_by_ends - before;
     promoted_add(cost, &spent);
+    excess_tell(&excess);
     return result;
 }
 

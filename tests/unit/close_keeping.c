@@ -151,6 +151,37 @@ static void the_cost_says_what_is_pinned_in_the_end(void **state) {
     assert_int_equal(stats_of(stage->root).waste, stats_of(stage->root).pinned);
 }
 
+struct older {
+    ebb_region region;
+    void *block;
+};
+
+static int release_older(void *data) {
+    struct older *older = data;
+    return ebb_region_release(older->region, older->block);
+}
+
+/* The older one is alone in its run, or pins its pages anew for the one beside it. */
+static void what_cleanups_release_meanwhile_is_not_in_the_cost(void **state) {
+    struct stage *stage = *state;
+    for (size_t others = 0; others < 2; others++) {
+        ebb_region before = OPEN(.parent = stage->root), child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[2];
+        for (size_t i = 0; i <= others; i++)
+            list[i] = survivor_of(block_of(before, 5000, 64), EBB_PROMOTE_RELINK);
+        assert_int_equal(
+            ebb_close_keeping(before, stage->root, list, 1 + others, NULL, NULL), 0);
+        struct older older = {stage->root, list[0].block};
+        struct ebb_cleanup cleanup = {.run = release_older, .data = &older};
+        assert_int_equal(ebb_cleanup_add(child, &cleanup), 0);
+        block_of(child, 2000, 64);
+        struct ebb_survivor kept = survivor_of(block_of(child, 5000, 64), EBB_PROMOTE_RELINK);
+        struct ebb_promoted cost = {0};
+        assert_int_equal(ebb_close_keeping(child, stage->root, &kept, 1, &cost, NULL), 0);
+        assert_int_equal(cost.pinned_bytes, 8192 - 5056);
+    }
+}
+
 static void a_run_that_comes_along_counts_as_pinned(void **state) {
     struct stage *stage = *state;
     ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
@@ -348,6 +379,7 @@ int main(void) {
         STAGED(a_survivor_that_went_with_its_pages_is_foreign),
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
+        STAGED(what_cleanups_release_meanwhile_is_not_in_the_cost),
         STAGED(a_run_that_comes_along_counts_as_pinned),
         STAGED(neighbours_share_the_pages_between_them),
         STAGED(pages_that_hold_no_survivor_go_back),
