@@ -25,7 +25,8 @@ static const struct course *find_course(const struct ebb_site *site, uint64_t ta
     const struct course *last = NULL;
     for (unsigned i = 0; i < site->course_count; i++) {
         const struct course *course = &site->courses[i];
-        if (course->tag == tag && (!last || course->used >= last->used))
+        if (course->tag == tag && !course_is_free(course) &&
+            (!last || course->used >= last->used))
             last = course;
     }
     return last;

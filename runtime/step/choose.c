@@ -41,16 +41,26 @@ static struct rhythm *make_rhythm(const struct ebb_site *site) {
 }
 
 static bool is_of_tag(const struct course *course, uint64_t tag) {
-    return course->tag == tag && !course->kind.count;
+    return course->tag == tag && !course->kind.count && course->steps;
+}
+
+/* An entry for another tag; NULL: there is none. */
+static struct course *take_free(struct ebb_site *site) {
+    for (unsigned i = 0; i < site->course_count; i++)
+        if (course_is_free(&site->courses[i]))
+            return &site->courses[i];
+    if (site->course_count - site->kind_count == SITE_TAGS)
+        return NULL;
+    return &site->courses[site->course_count++];
 }
 
 static struct course *find_tag(struct ebb_site *site, uint64_t tag) {
     for (unsigned i = 0; i < site->course_count; i++)
         if (is_of_tag(&site->courses[i], tag))
             return &site->courses[i];
-    if (site->course_count - site->kind_count == SITE_TAGS)
+    struct course *course = take_free(site);
+    if (!course)
         return NULL;
-    struct course *course = &site->courses[site->course_count++];
     course->tag = tag;
     learn_start(&course->learning);
     inherit(course, site->newest);
@@ -144,18 +154,14 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
     site->newest = course;
 }
 
-/* The last entry goes, in which no step has begun. The entry of a kind stays: it will be given to
- * another. */
-static bool drop_untouched(struct ebb_site *site) {
-    struct course *course = site->course_count ? &site->courses[site->course_count - 1] : NULL;
-    if (!course || course->kind.count || course->steps)
-        return false;
+/* Nothing was learnt there; with it go free ones at the end. */
+static void free_entry(struct ebb_site *site, struct course *course) {
     course_end(course);
     if (course->rhythm)
         ebb_region_release(site->memory, course->rhythm);
     *course = (struct course){.plan = NULL};
-    site->course_count--;
-    return true;
+    while (site->course_count && course_is_free(&site->courses[site->course_count - 1]))
+        site->course_count--;
 }
 
 static struct course *find_newest(struct ebb_site *site) {
@@ -175,17 +181,17 @@ static void leave_course(struct course *course, const struct ticket *ticket) {
     course->used = ticket->lane->before.used;
 }
 
-/* Those before it may have waited for that. */
 void course_return(struct ebb_site *site, const struct ticket *ticket) {
     struct lane *lane = ticket->lane;
+    struct course *course = lane->course;
     if (lane->rhythm)
         rhythm_return(lane->rhythm, lane->number);
-    if (lane->course)
-        leave_course(lane->course, ticket);
+    if (course)
+        leave_course(course, ticket);
     lane->course = NULL;
     lane->rhythm = NULL;
-    while (drop_untouched(site))
-        continue;
+    if (course && course_is_free(course))
+        free_entry(site, course);
     site->newest = find_newest(site);
 }
 

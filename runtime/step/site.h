@@ -63,6 +63,11 @@ struct course {
     bool searched_for;    /* a better plan is to be looked for, when its turn comes */
 };
 
+/* It is of no tag or kind: a step that was to be the first of one could not begin. */
+static inline bool course_is_free(const struct course *course) {
+    return !course->kind.count && !course->steps;
+}
+
 /* A place in the ring of a lane, for the region of one step and what follows or records it. */
 struct berth {
     struct step_hook hook;

@@ -3,6 +3,7 @@
  * step_in_vain.c - steps that cannot begin: their site is as if nobody had tried.
  */
 #include "kit/passes.h"
+#include "kit/text.h"
 
 #include "step/site.h"
 
@@ -47,6 +48,53 @@ static void steps_that_cannot_begin_at_the_same_time_take_no_tags(void **state) 
         assert_int_equal(site->course_count, 1);
         assert_ptr_equal(site->newest, newest);
     }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Which another thread, or a cleanup, begins: another new tag each time. */
+static void steps_that_cannot_begin_take_no_tags_while_others_do(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (uint64_t tag = 0; tag < SITE_TAGS - 1; tag++) { /* the last would find all taken */
+        struct ticket ticket;
+        assert_true(lane_take(site, NULL, SITE_TAGS + tag, &ticket));
+        take_loose_step(site, tag, 1);
+        plan_drop(ticket.plan);
+        lane_return(&ticket);
+    }
+    take_loose_step(site, SITE_TAGS - 1, 1);
+    assert_int_equal(site->course_count, SITE_TAGS);
+    for (uint64_t tag = 0; tag < SITE_TAGS; tag++) {
+        ebb_step step = ebb_step_begin(site, tag);
+        const struct course *course = ((const struct lane *)step.lane)->course;
+        assert_non_null(course);
+        assert_int_equal(course->tag, tag);
+        assert_int_equal(course->steps, 2);
+        assert_int_equal(course->rhythm->begun, 2);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Not even as tag 0, whose last step began before any had ended. */
+static void a_step_that_cannot_begin_has_no_plan_to_report(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    struct ticket ticket;
+    page = (struct page){.length = 0};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    ebb_step steps[3] = {ebb_step_begin(site, 0), ebb_step_begin(site, 0)};
+    assert_true(lane_take(site, NULL, 1, &ticket));
+    steps[2] = ebb_step_begin(site, 2);
+    plan_drop(ticket.plan);
+    lane_return(&ticket);
+    for (unsigned i = 0; i < 3; i++) {
+        block_of(steps[i].region, 5000, 64);
+        assert_int_equal(ebb_step_end(steps[i]), 0);
+    }
+    assert_non_null(site->courses[0].plan);
+    assert_int_equal(ebb_report_plan(site, 0, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "[\"placed\",0,5056,"), 1);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -151,6 +199,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(steps_that_cannot_begin_at_the_same_time_take_no_tags),
+        STAGED(steps_that_cannot_begin_take_no_tags_while_others_do),
+        STAGED(a_step_that_cannot_begin_has_no_plan_to_report),
         STAGED(steps_that_cannot_begin_make_no_tag_the_newest),
         STAGED(steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest),
         STAGED(what_ends_while_others_cannot_begin_has_met_whom_it_met),
