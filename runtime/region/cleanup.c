@@ -127,12 +127,16 @@ static void forget(struct region *region, uint64_t serial) {
 }
 
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
-    if (pool_is_lost(region->pool))
-        forget(region, serial);
+    bool lost = false;
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
     region_begin_work(region);
     while (region->cleanups && region->cleanups->serial >= serial) {
+        if (!lost && pool_is_lost(region->pool)) { /* maybe since one of them forked */
+            lost = true;
+            forget(region, serial);
+            continue;
+        }
         if (region->cleanups == &region->door && region->children) {
             region_close_children(region, closed); /* which others have opened */
             continue;

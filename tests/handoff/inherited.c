@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inherited.c - leases that a forked child has of its parent, and what is in their slots since. */
+/* inherited.c - leases that a forked child has of its parent, what is in their slots since, and
+ * cleanups of regions. */
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 
@@ -135,10 +136,65 @@ static void a_child_lets_go_of_leases_with_regions_in_shared_memory(void **state
     }
 }
 
+/* ---- cleanups are the parent's ---- */
+
+static int runs;
+
+static int count_run(void *context) {
+    runs++;
+    return 0;
+}
+
+static int fork_here(void *context) {
+    pid_t child = fork();
+    *(pid_t *)context = child;
+    return child < 0;
+}
+
+static int end_in_a_way(unsigned way, ebb_region region, ebb_mark mark) {
+    struct ebb_parcel parcel;
+    switch (way) {
+    case 0:
+        return ebb_region_close(region);
+    case 1:
+        return ebb_region_send(region, NULL, &parcel);
+    case 2:
+        return ebb_region_reset(region, 0);
+    default:
+        return ebb_region_rewind(region, mark);
+    }
+}
+
+static void a_child_of_a_cleanup_runs_no_other(void **state) {
+    for (unsigned way = 0; way < 4; way++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        ebb_region region = OPEN(.pool = pool);
+        ebb_mark mark = ebb_region_mark(region);
+        pid_t child = -1;
+        int status;
+        struct ebb_cleanup other = {.run = count_run};
+        struct ebb_cleanup forking = {.run = fork_here, .data = &child};
+        runs = 0;
+        assert_int_equal(ebb_cleanup_add(region, &other), 0);
+        assert_int_equal(ebb_cleanup_add(region, &forking), 0);
+        int result = end_in_a_way(way, region, mark);
+        if (child == 0)
+            _exit(runs);
+        assert_int_equal(result, 0);
+        assert_int_equal(runs, 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        if (ebb_region_is_open(region))
+            assert_int_equal(ebb_region_close(region), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_child_has_in_a_slot_is_in_no_lease_of_its_parent),
         cmocka_unit_test(a_child_lets_go_of_leases_with_regions_in_shared_memory),
+        cmocka_unit_test(a_child_of_a_cleanup_runs_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
