@@ -59,8 +59,8 @@ void loan_return(struct loan loan);
 /* Says which loans are but counted in each process, so that any may return its own: leases. */
 void import_know_counted(bool (*is_counted)(struct loan loan));
 
-/* The region is of the process that this one was forked from: such a loan goes back, if the cleanup
- * is of one, and takes it away; else false, and nothing. */
+/* The region is of the process that this one was forked from: if the cleanup is a loan's, it is
+ * taken away, and the loan is let go of, but goes back only if it is such a one; else false. */
 bool import_part(struct ebb_cleanup *cleanup);
 
 /*

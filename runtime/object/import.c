@@ -87,11 +87,12 @@ void import_know_counted(bool (*is_counted)(struct loan loan)) {
 
 bool import_part(struct ebb_cleanup *cleanup) {
     bool (*is_counted)(struct loan loan) = atomic_load(&known_as_counted);
-    struct ebb_storage *storage = cleanup->run == region_ends ? cleanup->data : NULL;
-    if (!storage || !is_counted || !is_counted(import_of(storage)->loan))
+    if (cleanup->run != region_ends)
         return false;
+    struct loan loan = take_loan(import_of(cleanup->data));
     cleanup_delist(cleanup);
-    region_ends(storage);
+    if (is_counted && is_counted(loan))
+        loan_return(loan);
     return true;
 }
 

@@ -190,11 +190,51 @@ static void a_child_of_a_cleanup_runs_no_other(void **state) {
     }
 }
 
+struct importer {
+    ebb_region region;
+    ebb_mark mark;
+};
+
+static void count_return(DLManagedTensor *managed) {
+    runs++;
+}
+
+static int rewind_what_imports(ebb_pool *pool, int out, const void *context) {
+    const struct importer *importer = context;
+    EXPECT(ebb_region_rewind(importer->region, importer->mark) == 0);
+    EXPECT(ebb_region_close(importer->region) == 0);
+    EXPECT(runs == 0);
+    return 0;
+}
+
+static void a_child_that_rewinds_calls_no_producer(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct importer importer = {.region = OPEN(.pool = pool)};
+    char bytes[64];
+    int64_t count = sizeof bytes;
+    DLManagedTensor managed = {.dl_tensor = {.data = bytes,
+                                             .device = {kDLCPU, 0},
+                                             .ndim = 1,
+                                             .dtype = {kDLUInt, 8, 1},
+                                             .shape = &count},
+                               .deleter = count_return};
+    importer.mark = ebb_region_mark(importer.region);
+    assert_non_null(ebb_tensor_import(importer.region, &managed, EBB_EXCHANGE_SHARE));
+    runs = 0;
+    struct duo duo = duo_fork(pool, rewind_what_imports, &importer);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_int_equal(ebb_region_rewind(importer.region, importer.mark), 0);
+    assert_int_equal(runs, 1);
+    assert_int_equal(ebb_region_close(importer.region), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_child_has_in_a_slot_is_in_no_lease_of_its_parent),
         cmocka_unit_test(a_child_lets_go_of_leases_with_regions_in_shared_memory),
         cmocka_unit_test(a_child_of_a_cleanup_runs_no_other),
+        cmocka_unit_test(a_child_that_rewinds_calls_no_producer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
