@@ -83,14 +83,15 @@ struct ebb_parcel {
 
 /*
  * Closes a root region of a shared pool, and its children, and leaves their bytes as they are, for
- * whoever opens the parcel. What cleanups release meanwhile stays, too, and counts until the end:
- * what they allocate lies where nothing was. `root`: a live block of the region or of a child,
- * where the receiver starts to read; NULL: none. 0, or EBB_E_CLEANUP if a cleanup failed (closed
- * and sent all the same; if a cleanup exported from it: EBB_E_BUSY, closed and not sent), or an
- * error, and the region is open still: EBB_E_STALE (also: opened before a fork, or its slot was
- * taken away; if that happens in the middle of the call, it is closed), EBB_E_KIND (not in a shared
- * pool), EBB_E_ARGUMENT (not a root; parcel NULL), EBB_E_BUSY (exports are out; a cleanup runs),
- * EBB_E_FOREIGN and others of ebb_region_release() for `root`.
+ * whoever opens the parcel. What cleanups release, rewind or reset meanwhile stays, too, and what
+ * they release or rewind counts until the end: what they allocate lies where nothing was. `root`: a
+ * live block of the region or of a child, where the receiver starts to read; NULL: none. 0, or
+ * EBB_E_CLEANUP if a cleanup failed (closed and sent all the same; if a cleanup exported from it:
+ * EBB_E_BUSY, closed and not sent), or an error, and the region is open still: EBB_E_STALE (also:
+ * opened before a fork, or its slot was taken away; if that happens in the middle of the call, it
+ * is closed), EBB_E_KIND (not in a shared pool), EBB_E_ARGUMENT (not a root; parcel NULL),
+ * EBB_E_BUSY (exports are out; a cleanup runs), EBB_E_FOREIGN and others of ebb_region_release()
+ * for `root`.
  */
 EBB_API int ebb_region_send(ebb_region region, const void *root, struct ebb_parcel *parcel);
 

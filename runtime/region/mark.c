@@ -54,14 +54,19 @@ static struct ebb_piece *find_mark(struct region *region, ebb_mark wanted) {
     return NULL;
 }
 
-static void release_newer(struct region *region, const struct ebb_piece *mark) {
-    while (region->blocks != mark) {
-        struct ebb_piece *newest = region->blocks;
+/* Of what is being sent only the marks go: its blocks stay where they are, and count. */
+static void release_newer(struct region *region, struct ebb_piece *mark) {
+    bool stays = region_is_leaving(region);
+    struct ebb_piece *next;
+    for (struct ebb_piece *newest = region->blocks; newest != mark; newest = next) {
+        next = newest->next;
         if (newest->state == PIECE_MARK)
             drop_mark(region, newest);
-        else
+        else if (!stays)
             large_release(region, newest);
     }
+    if (!stays)
+        small_rewind(region, mark);
 }
 
 int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
@@ -88,7 +93,6 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     remote_look(region); /* else what others released, while cleanups waited for them, too, would be
                           * followed into what comes there */
     release_newer(region, mark);
-    small_rewind(region, mark);
     drop_mark(region, mark);
     if (window)
         small_settle(region, window);
@@ -122,7 +126,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
         region_be_shared(region);
     pthread_mutex_lock(&pool->lock);
     depart_locked(region);
-    runs_forget(region, keep_bytes, &given);
+    runs_forget(region, region_is_leaving(region) ? 0 : keep_bytes, &given); /* else used again */
     pool_give_list_locked(pool, given);
     pthread_mutex_unlock(&pool->lock);
     hold_sweep(region);

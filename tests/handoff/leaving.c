@@ -165,6 +165,55 @@ static void what_a_cleanup_releases_is_left(void **state) {
     pool_end(pool);
 }
 
+/* ---- cleanups that rewind or reset a child ---- */
+
+struct ender {
+    struct ebb_cleanup cleanup;
+    struct taker taker;
+    ebb_mark mark;
+    bool resets;
+    int result;
+};
+
+static int end_blocks(void *data) {
+    struct ender *ender = data;
+    ender->result = ender->resets ? ebb_region_reset(ender->taker.region, EBB_KEEP_ALL)
+                                  : ebb_region_rewind(ender->taker.region, ender->mark);
+    return take_places(&ender->taker);
+}
+
+static void leave_what_is_ended(bool resets) {
+    ebb_pool *pool = shared_pool(1, 4 * MIB);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+    ebb_region newer = OPEN(.parent = root);
+    struct ender ender = {.cleanup = {.run = end_blocks, .data = &ender},
+                          .taker = {.region = child},
+                          .resets = resets,
+                          .mark = ebb_region_mark(child)};
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_cleanup_add(newer, &ender.cleanup), 0);
+    size_t small = ebb_region_offset(child, block_of(child, 700, 64));
+    assert_true(ebb_region_mark(child).serial);
+    void *large = block_of(child, BYTES, 64);
+    assert_int_equal(ebb_region_send(root, large, &parcel), 0);
+    assert_int_equal(ender.result, 0);
+    assert_int_equal(ender.taker.taken, 5);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, BYTES, (unsigned)BYTES));
+    assert_true(pattern_holds(ebb_lease_at(lease, small, 700), 700, 700));
+    ebb_lease_drop(lease);
+    ebb_check_pool(pool);
+    pool_end(pool);
+}
+
+static void what_a_cleanup_rewinds_is_left(void **state) {
+    leave_what_is_ended(false);
+}
+
+static void what_a_cleanup_resets_is_left(void **state) {
+    leave_what_is_ended(true);
+}
+
 /* Nor does what is full take it. */
 static int fill_up(void *data) {
     struct taker *taker = data;
@@ -220,6 +269,8 @@ int main(void) {
         cmocka_unit_test(what_lies_in_a_child_is_left),
         cmocka_unit_test(what_a_plan_has_placed_is_left),
         cmocka_unit_test(what_a_cleanup_releases_is_left),
+        cmocka_unit_test(what_a_cleanup_rewinds_is_left),
+        cmocka_unit_test(what_a_cleanup_resets_is_left),
         cmocka_unit_test(a_full_slot_leaves_it_too),
         cmocka_unit_test(a_limit_leaves_it_too),
     };
