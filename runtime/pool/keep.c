@@ -8,8 +8,8 @@
  * A step with a plan wants as many pages as the one before it, in one piece. What others take from
  * the hot pages between two steps would leave it in parts. So its pages are kept, whole. They count
  * as cached: a trim, a limit, another step that wants a piece as large, and what recent steps did
- * not need, take them like other cached pages, the longest kept first. So does whoever is refused
- * pages by the system, if they may do.
+ * not need, take them like other cached pages, the longest kept first. So does whoever would be
+ * refused pages, by the system, a limit, a slot or a device, if they may do.
  *
  * Threads that take such runs at once could have each other's pages. A pool knows the thread that
  * took the last one, until that is kept or left to its region: another thread that takes one

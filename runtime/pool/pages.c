@@ -298,13 +298,6 @@ static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish 
     return warm(pages, addr, bytes) ? carve(pages, piece, addr, bytes) : NULL;
 }
 
-/* What is kept for others makes room for one that would need as much again. */
-static struct ebb_piece *take_kept(struct pages *pages, const struct pages_wish *wish) {
-    while (pages->kept && !pages->leaving)
-        pages_unkeep(pages, pages->kept);
-    return pages_take_hot(pages, wish);
-}
-
 /* Pages that are not all hot. What the system refuses here, it refuses elsewhere: then no other
  * place is tried, and the error is its own. */
 static struct ebb_piece *take_colder(struct pages *pages, const struct pages_wish *wish) {
@@ -313,43 +306,19 @@ static struct ebb_piece *take_colder(struct pages *pages, const struct pages_wis
     return hot ? take_across(pages, wish, hot) : take_cold(pages, wish);
 }
 
-/*
- * Pages that are kept for others may do where the system refuses more; if not, its error stays. A
- * limit is no refusal: who has one makes room under it. Nor is it one of all that will do where
- * more was asked: less is asked next.
- */
-static struct ebb_piece *take_kept_instead(struct pages *pages, const struct pages_wish *wish) {
-    bool asked_more = pages->kind->warm && wish->want_cold > wish->least;
-    if (!pages->kept || pages->hot_bytes < wish->least || asked_more ||
-        error_latest() == EBB_E_POOL_LIMIT)
-        return NULL;
-    struct ebb_piece *run = take_kept(pages, wish);
-    if (run)
-        error_take_back();
-    return run;
-}
-
-/* There is no other slab: before this one is full, what is kept makes room, too. */
-static bool is_full(const struct pages *pages, const struct pages_wish *wish) {
-    const struct ebb_piece *cold = fit_largest(&pages->cold);
-    return (!cold || cold->bytes < wish->least) && !find_across(pages, wish);
-}
-
 struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
     if (!os.allow(OS_RUN) || !piece_prepare(&pages->store, 6)) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for a run of %zu bytes", wish->least);
         return NULL;
     }
     struct ebb_piece *run = pages_take_hot(pages, wish);
-    if (!run && wish->whole)
-        run = take_kept(pages, wish);
-    if (!run && pages->kind->whole)
-        return pages_take_whole(pages, wish);
-    if (!run && pages->kind->dense && pages->kept && is_full(pages, wish))
-        run = take_kept(pages, wish);
-    if (!run)
-        run = take_colder(pages, wish);
-    return run ? run : take_kept_instead(pages, wish);
+    if (!run && wish->whole && pages->kept) { /* what others keep is for one that needs as much */
+        pages_unkeep_all(pages);
+        run = pages_take_hot(pages, wish);
+    }
+    if (run)
+        return run;
+    return (pages->kind->whole ? pages_take_whole : take_colder)(pages, wish);
 }
 
 /* ---- growing ---- */
@@ -585,6 +554,11 @@ void pages_retake(struct pages *pages, struct ebb_piece *run) {
 void pages_unkeep(struct pages *pages, struct ebb_piece *piece) {
     unlink_kept(pages, piece);
     put_free(pages, piece, PIECE_HOT);
+}
+
+void pages_unkeep_all(struct pages *pages) {
+    while (pages->kept && !pages->leaving)
+        pages_unkeep(pages, pages->kept);
 }
 
 void pages_give(struct pages *pages, struct ebb_piece *run) {

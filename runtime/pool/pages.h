@@ -155,6 +155,9 @@ void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket);
 void pages_retake(struct pages *pages, struct ebb_piece *run);
 void pages_unkeep(struct pages *pages, struct ebb_piece *piece);
 
+/* The same of all that are kept, unless they are for others to read. */
+void pages_unkeep_all(struct pages *pages);
+
 /*
  * Makes hot pages cold, highest addresses first, until at most `target` are hot or `most` bytes
  * were cooled or the clock passes `deadline_ns` (0: none). Returns the bytes that were resident.

@@ -372,6 +372,28 @@ static bool is_full(const struct ebb_pool *pool, size_t least) {
            pages_may_fit(&pool->pages, pages_step(&pool->pages, least));
 }
 
+/* True if what is kept for others may do: in one piece, or behind the run that grows. Of a dense
+ * kind it lies in the way to the cold pages, and there is no other slab. */
+static bool kept_may_do(const struct pages *pages, const struct ebb_piece *run,
+                        const struct pages_wish *wish) {
+    const struct ebb_piece *cold = pages->kind->dense ? fit_largest(&pages->cold) : NULL;
+    size_t more = cold ? size_smaller(cold->bytes, wish->most_cold) : 0;
+    size_t least = run ? size_smaller(wish->extend, wish->least) : wish->least;
+    return pages->kept && !pages->leaving && least <= pages->hot_bytes + more;
+}
+
+/* What is cached or kept gives way to who would be refused, by the system, a limit, a slot or a
+ * device; false: that would be in vain. */
+static bool gives_way(struct ebb_pool *pool, const struct ebb_piece *run,
+                      const struct pages_wish *wish) {
+    bool full = is_full(pool, wish->least), kept = kept_may_do(&pool->pages, run, wish);
+    if (full)
+        cool(pool, SIZE_MAX);
+    if (kept)
+        pages_unkeep_all(&pool->pages);
+    return full || kept;
+}
+
 /* Within a limit that leaves too little until cached pages have gone, but then enough. */
 static struct ebb_piece *take_with_room(struct ebb_pool *pool, struct ebb_piece *run,
                                         struct pages_wish wish, size_t room, size_t *gained) {
@@ -395,9 +417,8 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     size_t room = room_wanted(pool, run, &bounded);
     struct ebb_piece *taken = room ? take_with_room(pool, run, bounded, room, gained)
                                    : take_or_less(pool, run, bounded, gained);
-    if (taken || *gained || !is_full(pool, wish->least))
+    if (taken || *gained || !gives_way(pool, run, &bounded))
         return taken;
-    cool(pool, SIZE_MAX);
     bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
     error_take_back(); /* it is refused once, if at all */

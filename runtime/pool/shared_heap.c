@@ -203,8 +203,7 @@ static int restart(struct shared_slot *slot) {
     pthread_mutex_lock(&pool->lock);
     pool->limit_reserved = limit;
     pool->pages.leaving = false;
-    while (pool->pages.kept)
-        pages_unkeep(&pool->pages, pool->pages.kept);
+    pages_unkeep_all(&pool->pages);
     if (!pool->pages.slabs || pool->pages.hot_bytes != hot) {
         if (!pages_restart(&pool->pages, addr, slot->shared->slot_bytes, hot))
             result = error_set(EBB_E_MEMORY, "no bookkeeping left for slot %u", slot->index);

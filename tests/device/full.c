@@ -2,7 +2,7 @@
 /*
  * full.c - a device that has no memory left, over the fake driver: it is said how full it is, and
  * the handler of exhausted memory hears it; what the pool only keeps makes room, also for plans,
- * and stays where that would not do.
+ * and stays where that would not do; what it keeps for a site serves who would be refused.
  *
  * The device has 256 MiB.
  */
@@ -120,6 +120,31 @@ static void what_no_device_has_leaves_it_alone(void **state) {
     assert_int_equal(pool_stats_of(gpu->pool).given_back, before.given_back);
 }
 
+/* An arena is kept in a slab that is in use otherwise: no slab can be given back. */
+static void what_is_kept_does_where_there_is_no_more(void **state) {
+    struct gpu *gpu = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "kept", .pool = gpu->pool));
+    cache_slabs(gpu->pool, 1, 6 * MIB);
+    take(gpu->region, 200 * KIB);
+    ebb_region others = OPEN(.pool = gpu->pool, .hint_bytes = 248 * MIB);
+    for (unsigned limited = 0; limited < 2; limited++) {
+        for (int i = 0; i < 6; i++) {
+            ebb_step step = ebb_step_begin(site, 0);
+            for (int k = 0; k < 5; k++)
+                take(step.region, 1 * MIB);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        size_t reserved = pool_stats_of(gpu->pool).reserved.current;
+        ebb_pool_set_reserved_limit(gpu->pool, limited ? reserved : 0);
+        ebb_region region = OPEN(.pool = gpu->pool);
+        take(region, 4 * MIB);
+        assert_int_equal(pool_stats_of(gpu->pool).reserved.current, reserved);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+    assert_int_equal(ebb_region_close(others), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         ON_GPU(a_full_device_says_how_full),
@@ -127,6 +152,7 @@ int main(void) {
         ON_GPU(a_close_does_not_say_what_the_driver_refuses_to_take),
         ON_GPU(it_makes_room_for_plans),
         ON_GPU(what_no_device_has_leaves_it_alone),
+        ON_GPU(what_is_kept_does_where_there_is_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

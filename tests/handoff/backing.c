@@ -96,6 +96,22 @@ static void pages_that_are_kept_make_room(void **state) {
     pool_end(pool);
 }
 
+/* No page of a slot can be given back: neither the few that are hot beside them. */
+static void pages_that_are_kept_make_room_under_a_limit(void **state) {
+    ebb_pool *pool = shared_pool(1, 4 * SLOT_BYTES);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, 3 * MIB), 0);
+    ebb_region root = OPEN(.pool = pool);
+    ebb_site *site = make_kept(pool, root);
+    ebb_region child = OPEN(.parent = root);
+    block_of(child, 100000, 64);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_non_null(ebb_region_alloc(root, 2 * MIB, 64));
+    ebb_check_pool(pool);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* ---- the system says no ---- */
 
 static int back_half(int fd, size_t offset, size_t bytes) {
@@ -559,6 +575,7 @@ int main(void) {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
+        cmocka_unit_test(pages_that_are_kept_make_room_under_a_limit),
         cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
         cmocka_unit_test(what_cannot_be_entered_is_given_back),
         cmocka_unit_test(a_slot_with_room_is_not_said_to_be_full),
