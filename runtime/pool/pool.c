@@ -262,21 +262,27 @@ bool pool_can_spare(struct ebb_pool *pool, size_t bytes) {
     return can;
 }
 
+/* Bytes that there may be of its pages: what its limit says, and the slot has that it is of. */
+static size_t most_bytes(const struct ebb_pool *pool) {
+    size_t limit = atomic_load_explicit(&pool->limit_reserved, memory_order_relaxed);
+    size_t slot = pool->slot ? pool->shared->slot_bytes : SIZE_MAX;
+    return limit ? size_smaller(limit, slot) : slot;
+}
+
 size_t pool_room(struct ebb_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    size_t limit = pool->limit_reserved, used = pool->pages.run_bytes;
+    size_t most = most_bytes(pool), used = pool->pages.run_bytes;
     pthread_mutex_unlock(&pool->lock);
-    return limit ? size_align_down(limit - size_smaller(limit, used), EBB_PAGE) : SIZE_MAX;
+    return most == SIZE_MAX ? most : size_align_down(most - size_smaller(most, used), EBB_PAGE);
 }
 
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
-    if (!atomic_load_explicit(&pool->limit_reserved, memory_order_relaxed))
+    if (most_bytes(pool) == SIZE_MAX)
         return bytes <= RANGE_MOST; /* steps ask for each survivor: threads do not meet here */
     pthread_mutex_lock(&pool->lock);
-    size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;
+    size_t most = most_bytes(pool), used = pool->pages.run_bytes - free;
     pthread_mutex_unlock(&pool->lock);
-    return bytes <= RANGE_MOST &&
-           (!limit || bytes <= free || (used <= limit && bytes <= limit - used));
+    return bytes <= RANGE_MOST && (bytes <= free || (used <= most && bytes <= most - used));
 }
 
 size_t pool_most_cold(const struct ebb_pool *pool) {

@@ -139,7 +139,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
 /* True if it has as many hot pages that nobody has now, or no limit. Any thread. */
 bool pool_can_spare(struct ebb_pool *pool, size_t bytes);
 
-/* Pages that its limit leaves beside those that regions have, if all others are given back. */
+/* Pages that its limit, or slot, leaves beside those of regions, if all others are given back. */
 size_t pool_room(struct ebb_pool *pool);
 
 /* False: there is no place for as many, whatever is given back. `free`: of what regions own. */

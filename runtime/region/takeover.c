@@ -200,8 +200,8 @@ static bool has_gap(struct track *track, size_t bytes, size_t align) {
     return false;
 }
 
-/* With those of the arena the pool's limit leaves pages for a block, of which the region has `own`
- * already. Without a limit nobody knows. */
+/* With those of the arena the pool's limit, or slot, leaves pages for a block, of which the region
+ * has `own` already. Without one nobody knows. */
 static bool has_pages(const struct track *track, size_t bytes, size_t align, size_t own) {
     size_t room = pool_room(track->region->pool), total;
     size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0;

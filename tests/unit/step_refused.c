@@ -336,6 +336,18 @@ static void an_empty_arena_is_in_nobodys_way(void **state) {
     }
 }
 
+/* Nor where it is no limit that is in the way of another place, but the end of a slot. */
+static void an_empty_arena_is_in_nobodys_way_in_a_slot(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 4 * MIB);
+    ebb_site *site = pair_site(pool, 1 * MIB, 1500 * KIB, 0);
+    ebb_step step = ebb_step_begin(site, 0);
+    block_of(step.region, 3 * MIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).takeovers, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 /* A step that fits the limit where the run beside the arena grows: what is free there counts. */
 static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
     ebb_pool *pool = POOL(0);
@@ -468,6 +480,7 @@ int main(void) {
         cmocka_unit_test(more_may_have_a_gap_where_less_has_none),
         cmocka_unit_test(the_first_of_two_gaps_is_one),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
+        cmocka_unit_test(an_empty_arena_is_in_nobodys_way_in_a_slot),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(an_empty_arena_is_in_the_way_of_its_neighbours_alone),
         cmocka_unit_test(an_empty_arena_stays_that_the_run_behind_it_would_not_claim),
