@@ -138,7 +138,7 @@ bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab);
 bool pages_clear(struct pages *pages);
 
 /* Whether a slab may be had once all that are free all over are dropped: they have as many bytes,
- * with what the device says is free. */
+ * with what the device says is free, or what the limit on locked pages leaves. */
 bool pages_may_fit(const struct pages *pages, size_t bytes);
 
 /* Slabs without memory that are free all over go, but for a few of the usual length that the next

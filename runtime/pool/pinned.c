@@ -52,6 +52,14 @@ int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
     return 0;
 }
 
+size_t pin_room(const struct cuda_hold *hold) {
+    struct rlimit limit = {.rlim_cur = 0};
+    size_t now = atomic_load_explicit(&locked, memory_order_relaxed);
+    if (hold->context || getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+        return 0;
+    return limit.rlim_cur - size_smaller(limit.rlim_cur, now);
+}
+
 bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
     if (hold->context)
         return cuda_unregister(hold, addr) == 0;

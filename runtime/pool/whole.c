@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "pool/chunk.h"
 #include "pool/pages.h"
+#include "pool/pinned.h"
 
 #ifndef WHOLE_MOST
 #define WHOLE_MOST ((size_t)64 << 20)
@@ -111,10 +112,10 @@ size_t pages_left(const struct pages *pages, size_t target) {
 }
 
 bool pages_may_fit(const struct pages *pages, size_t bytes) {
-    size_t free = pages_left(pages, 0);
-    if (pages->kind == &kind_device)
-        free += cuda_free_bytes(&pages->cuda);
-    return bytes <= free;
+    size_t cached = pages_left(pages, 0);
+    bool device = pages->kind == &kind_device;
+    size_t free = device ? cuda_free_bytes(&pages->cuda) : pin_room(&pages->cuda);
+    return bytes - size_smaller(bytes, cached) <= free;
 }
 
 bool pages_clear(struct pages *pages) {

@@ -80,10 +80,14 @@ static void assert_child_passes(int (*body)(void)) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* A child without rights, which may lock 3 MiB. */
+/* A child without rights, which may lock so much. */
+static bool limit_locks(size_t bytes) {
+    struct rlimit limit = {bytes, bytes};
+    return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && (getuid() != 0 || setuid(65534) == 0);
+}
+
 static int run_into_the_limit(void) {
-    struct rlimit limit = {3 * MIB, 3 * MIB};
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
+    if (!limit_locks(3 * MIB))
         return 2;
     ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_PINNED));
     ebb_region region = OPEN(.pool = pool);
@@ -108,6 +112,24 @@ static void a_limit_that_is_too_low_is_named(void **state) {
     if (!kernel_locks())
         return; /* said above */
     assert_child_passes(run_into_the_limit);
+}
+
+/* Of 8 MiB 2 are in use and 2 are cached: neither these nor the others are enough alone. */
+static int need_what_is_cached(void) {
+    if (!limit_locks(8 * MIB))
+        return 2;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .keep_all = true);
+    ebb_region first = OPEN(.pool = pool), cached = OPEN(.pool = pool), region = OPEN(.pool = pool);
+    if (!ebb_region_alloc(first, 1 * MIB, 64) || !ebb_region_alloc(cached, 1900 * KIB, 64))
+        return 3;
+    int bad = ebb_region_close(cached) != 0 || locked_bytes(pool) != 4 * MIB;
+    bad |= ebb_region_alloc(region, 7 * MIB, 64) != NULL || locked_bytes(pool) != 4 * MIB;
+    return bad | (!ebb_region_alloc(region, 5 * MIB, 64) || locked_bytes(pool) != 8 * MIB);
+}
+
+static void cached_slabs_make_room_for_others_to_be_locked(void **state) {
+    if (kernel_locks())
+        assert_child_passes(need_what_is_cached);
 }
 
 /* Pages that are closed cannot be touched, and so not be locked. */
@@ -310,6 +332,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_locked_as_long_as_the_pool_has_them),
         cmocka_unit_test(a_limit_that_is_too_low_is_named),
+        cmocka_unit_test(cached_slabs_make_room_for_others_to_be_locked),
         cmocka_unit_test(what_cannot_be_locked_is_not_said_to_be),
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
