@@ -244,7 +244,8 @@ struct region *tensor_tied_to(const struct ebb_cleanup *cleanup);
 /* Storages of the region that are as new as the mark go: ends the views of them further down. */
 void tensor_rewind_views(struct region *region, uint64_t serial);
 
-/* What a view sees, in a block of `region` with a storage of its own; the head is the view's. NULL:
+/* What a view sees, in a block of `region` with a storage of its own; the head is the view's. Other
+ * processes can write to the elements only if they could before, or a producer's were copied. NULL:
  * an error. */
 struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
                                   const void *site);
@@ -280,7 +281,7 @@ struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
 struct ebb_tensor *tensor_new_apart(struct region *host, struct ebb_dtype dtype, int ndim,
                                     const int64_t *shape, const void *site);
 
-/* As tensor_compact(), in a shared region. */
+/* As tensor_compact(), to the slot of a shared region. */
 struct ebb_tensor *tensor_compact_apart(struct region *region, const struct ebb_tensor *view,
                                         const void *site);
 

@@ -249,7 +249,7 @@ struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype, int
 
 struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
                                   const void *site) {
-    if (region->shared)
+    if (region->shared && view->storage->flags & (STORAGE_APART | STORAGE_FOREIGN))
         return tensor_compact_apart(region, view, site);
     size_t bytes = ebb_tensor_bytes(view), align = EBB_TENSOR_ALIGN;
     size_t offset = data_offset(view->ndim, align);
@@ -257,7 +257,7 @@ struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor
         align = EBB_STORAGE_ALIGN;
         offset = data_offset(view->ndim, align);
     }
-    struct ebb_tensor *fresh = block_allocate(region, offset + bytes, align, site);
+    struct ebb_tensor *fresh = block_allocate_private(region, offset + bytes, align, site);
     if (!fresh)
         return NULL;
     memcpy(fresh, view, sizeof *fresh);

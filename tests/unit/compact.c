@@ -2,10 +2,13 @@
 /*
  * compact.c - views that travel alone get blocks of their own before anything else goes: a limit
  * that is met in them, or in what goes along, leaves no trace of any. One that sees nothing, too.
+ * In shared memory copies are where others write only if what they are of was.
  */
 #include "kit/boxes.h"
 #include "kit/sight.h"
 #include "kit/tensors.h"
+
+#include <ebb/ragged.h>
 
 /* Every third element, from the second on, of as many rows. */
 static struct ebb_tensor *column_of(ebb_region region, const struct ebb_tensor *base) {
@@ -81,10 +84,54 @@ static void a_view_of_nothing_in_shared_memory_lies_apart(void **state) {
     pool_end(pool);
 }
 
+enum { MADE_THERE, MOVED_THERE, LENT, MADE_BY_EBB, ORIGINS };
+
+static struct ebb_tensor *tensor_from(int origin, ebb_region region, ebb_region ordinary) {
+    struct ebb_tensor *tensor = counting(origin == MADE_THERE ? region : ordinary, SHAPE(7));
+    if (origin == MOVED_THERE)
+        tensor = ebb_object_move(tensor, region);
+    if (origin == LENT)
+        tensor = ebb_tensor_import(region, ebb_tensor_export(tensor, EBB_EXCHANGE_COPY),
+                                   EBB_EXCHANGE_SHARE);
+    if (origin == MADE_BY_EBB)
+        tensor = ebb_sequences_join(region, &tensor, 1)->offsets;
+    assert_non_null(tensor);
+    return tensor;
+}
+
+static bool is_in_slot(ebb_region region, const struct ebb_tensor *tensor) {
+    return ebb_region_offset(region, tensor->data) != SIZE_MAX;
+}
+
+/* Offsets, for one, by which ebb goes. */
+static void what_was_in_the_safe_stays_there_when_it_is_compact(void **state) {
+    struct ebb_own_options compact = {.size = sizeof compact, .compact = true};
+    struct stage *stage = *state;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB);
+    for (int origin = 0; origin < ORIGINS; origin++) {
+        ebb_region target = OPEN(.pool = pool), inner = OPEN(.parent = target);
+        struct ebb_tensor *base = tensor_from(origin, inner, stage->root);
+        void *object = ebb_tensor_view(inner, base, SHAPE(1), SIZES(1), 1);
+        assert_int_equal(is_in_slot(target, base), origin == MADE_THERE);
+        assert_int_equal(ebb_objects_promote(inner, target, &object, 1, &compact, NULL), 0);
+        struct ebb_tensor *view = object;
+        assert_int_equal(view->storage->bytes, ebb_dtype_bytes(base->dtype));
+        assert_int_equal(is_in_slot(target, view), origin == MADE_THERE || origin == LENT);
+        assert_int_equal(element_at(view, 0), origin == MADE_BY_EBB ? 7 : 1);
+        assert_int_equal(ebb_check_pool(pool), 0);
+        assert_int_equal(ebb_object_end(view), 0);
+        assert_int_equal(ebb_region_close(inner), 0);
+        assert_int_equal(stats_of(target).blocks.current, 0);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_limit_refuses_compact_views_and_all_that_goes_along),
         cmocka_unit_test(a_view_of_nothing_in_shared_memory_lies_apart),
+        STAGED(what_was_in_the_safe_stays_there_when_it_is_compact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
