@@ -34,7 +34,9 @@ class step(_ebb.Step):
             ...
 
     What goes on after it has returned, a generator or a coroutine, is no function for the
-    decorator: it has its `with` inside.
+    decorator: it has its own `with ebb.step(...)` inside. Of one object that several generators
+    have open in a thread or task, the step that was begun last ends first, whichever generator
+    ends.
 
     tag     what kind of step it is; kinds are planned apart (a padded length, say). Any integer:
             its lowest 64 bits count
