@@ -350,26 +350,64 @@ static void exported_blocks_are_copied_wherever_they_were_born(void **state) {
     }
 }
 
+/* A site whose steps' first tensor is born in the parent. */
+static ebb_site *site_that_bears(const struct stage *stage) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < UNTIL_LEARNT; i++) {
+        ebb_step step = begin(site, stage->root);
+        struct ebb_survivor kept = survivor_of(block_of(step.region, 50000, 256), EBB_PROMOTE_COPY);
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
+    }
+    return site;
+}
+
 /* Nobody looks at the parent: what was born there, and came back when its step had ended, goes as
  * more comes. */
 static void what_comes_back_after_its_step_does_not_pile_up(void **state) {
     struct stage *stage = *state;
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
-    for (unsigned i = 0; i < UNTIL_LEARNT + 8 * EXPORTING; i++) {
+    ebb_site *site = site_that_bears(stage);
+    for (unsigned i = 0; i < 8 * EXPORTING; i++) {
         ebb_step step = begin(site, stage->root);
-        if (i < UNTIL_LEARNT) {
-            struct ebb_survivor kept =
-                survivor_of(block_of(step.region, 50000, 256), EBB_PROMOTE_COPY);
-            assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, NULL, NULL), 0);
-            assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
-            continue;
-        }
         DLManagedTensor *managed = share(tensor_of_bytes(step.region, 49000));
         assert_int_equal(ebb_step_end(step), 0);
         assert_true(export_holds(managed));
         give_back(managed);
         assert_true(pool_stats_of(stage->pool).owned <= 300000);
     }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* It has pages of a region that ended around it, and nobody but the export needs it. */
+static DLManagedTensor *share_relinked(const struct stage *stage) {
+    ebb_region before = OPEN(.parent = stage->root);
+    struct ebb_own_options options = {.size = sizeof options, .mode = EBB_PROMOTE_RELINK};
+    void *tensor = tensor_of_bytes(before, 5000);
+    assert_int_equal(ebb_objects_close_keeping(before, stage->root, &tensor, 1, &options, NULL,
+                                               NULL), 0);
+    assert_true(stats_of(stage->root).pinned);
+    DLManagedTensor *managed = share(tensor);
+    assert_int_equal(ebb_object_end(tensor), 0);
+    assert_int_equal(ebb_region_count_exports(stage->root), 1);
+    return managed;
+}
+
+/* It came back unnoticed, and goes as the step's exports come to the parent. */
+static void an_older_export_that_goes_takes_nothing_off_the_cost(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_that_bears(stage);
+    give_back(share_relinked(stage));
+    ebb_step step = begin(site, stage->root);
+    struct ebb_tensor *born = tensor_of_bytes(step.region, 49000);
+    DLManagedTensor *one = share(born), *two = share(born);
+    struct ebb_survivor kept = survivor_of(block_of(step.region, 5000, 64), EBB_PROMOTE_RELINK);
+    struct ebb_promoted cost = {0};
+    assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, &cost, NULL), 0);
+    assert_int_equal(kept.mode, EBB_PROMOTE_RELINK);
+    assert_true(cost.pinned_bytes);
+    assert_int_equal(stats_of(stage->root).pinned, cost.pinned_bytes); /* the older one's went */
+    give_back(one);
+    give_back(two);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -384,6 +422,7 @@ int main(void) {
         STAGED(what_a_reset_leaves_of_an_arena_is_a_run_like_others),
         STAGED(exported_blocks_are_copied_wherever_they_were_born),
         STAGED(what_comes_back_after_its_step_does_not_pile_up),
+        STAGED(an_older_export_that_goes_takes_nothing_off_the_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
