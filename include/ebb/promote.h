@@ -45,8 +45,9 @@ struct ebb_promoted {
     uint64_t copied_bytes;
     uint64_t relinked_blocks;
     uint64_t relinked_bytes;
-    uint64_t pinned_bytes; /* pages around relinked survivors; known when the source closes, and
-                              counted by who closes it keeping, with all that ends in that */
+    uint64_t pinned_bytes; /* of pages around relinked survivors: at once if a block's run goes
+                            * along; else known when the source closes, and counted by who closes
+                            * it keeping, with all that ends in that */
 };
 
 /*

@@ -182,6 +182,42 @@ static void what_cleanups_release_meanwhile_is_not_in_the_cost(void **state) {
     }
 }
 
+struct parting {
+    ebb_region source, target;
+    struct ebb_survivor survivor;
+    struct ebb_promoted cost;
+};
+
+static int promote_at_last(void *data) {
+    struct parting *parting = data;
+    return ebb_promote(parting->source, parting->target, &parting->survivor, 1, &parting->cost);
+}
+
+/* Only a run that goes along at once is in the cost of the promotion that takes it. */
+static void what_others_have_relinked_to_the_target_is_in_the_cost(void **state) {
+    struct stage *stage = *state;
+    for (int alone = 0; alone < 2; alone++) {
+        ebb_region source = OPEN(.parent = stage->root), below = OPEN(.parent = source);
+        block_of(below, 2000, 64);
+        struct ebb_survivor early = survivor_of(block_of(below, 7000, 64), EBB_PROMOTE_RELINK);
+        assert_int_equal(ebb_promote(below, stage->root, &early, 1, NULL), 0);
+        ebb_region maker = alone ? OPEN(.parent = source) : source;
+        struct ebb_survivor made = survivor_of(block_of(maker, 5000, 64), EBB_PROMOTE_RELINK);
+        if (alone)
+            assert_int_equal(ebb_close_keeping(maker, source, &made, 1, NULL, NULL), 0);
+        struct parting parting = {source, stage->root, made, {0}};
+        struct ebb_cleanup cleanup = {.run = promote_at_last, .data = &parting};
+        assert_int_equal(ebb_cleanup_add(source, &cleanup), 0);
+        struct ebb_promoted cost = {0};
+        uint64_t pinned = stats_of(stage->root).pinned;
+        assert_int_equal(ebb_close_keeping(source, stage->root, NULL, 0, &cost, NULL), 0);
+        assert_int_equal(parting.cost.relinked_blocks, 1);
+        assert_int_equal(parting.cost.pinned_bytes != 0, alone);
+        assert_int_equal(cost.pinned_bytes + parting.cost.pinned_bytes,
+                         stats_of(stage->root).pinned - pinned);
+    }
+}
+
 static void a_run_that_comes_along_counts_as_pinned(void **state) {
     struct stage *stage = *state;
     ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
@@ -380,6 +416,7 @@ int main(void) {
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
         STAGED(what_cleanups_release_meanwhile_is_not_in_the_cost),
+        STAGED(what_others_have_relinked_to_the_target_is_in_the_cost),
         STAGED(a_run_that_comes_along_counts_as_pinned),
         STAGED(neighbours_share_the_pages_between_them),
         STAGED(pages_that_hold_no_survivor_go_back),

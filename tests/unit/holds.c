@@ -302,8 +302,11 @@ static void held_bytes_beside_a_survivor_stay_with_the_heir(void **state) {
         struct ebb_survivor survivor = survivor_of(block_of(step, 5000, 64), EBB_PROMOTE_RELINK);
         struct ebb_tensor *right = tensor_of_bytes(step, 6000);
         DLManagedTensor *a = share(left), *b = share(right);
-        assert_int_equal(ebb_close_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+        struct ebb_promoted cost = {0};
+        assert_int_equal(ebb_close_keeping(step, stage->root, &survivor, 1, &cost, NULL), 0);
         assert_int_equal(survivor.mode, EBB_PROMOTE_RELINK);
+        assert_true(cost.pinned_bytes > 5000 + 6000); /* they are under no survivor */
+        assert_int_equal(cost.pinned_bytes, stats_of(stage->root).pinned);
         assert_int_equal(held(stage), 0);
         assert_int_equal(ebb_region_count_exports(stage->root), 2);
         ebb_mark mark = ebb_region_mark(stage->root);
