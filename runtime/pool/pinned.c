@@ -55,7 +55,7 @@ int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
 size_t pin_room(const struct cuda_hold *hold) {
     struct rlimit limit = {.rlim_cur = 0};
     size_t now = atomic_load_explicit(&locked, memory_order_relaxed);
-    if (hold->context || getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+    if (hold->context || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return 0;
     return limit.rlim_cur - size_smaller(limit.rlim_cur, now);
 }

@@ -14,7 +14,8 @@ int pin_begin(struct cuda_hold *hold, int device);
 /* Whole pages. 0, or EBB_E_DEVICE, or EBB_E_MEMORY with the numbers of the limit. */
 int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
 
-/* What RLIMIT_MEMLOCK leaves for more; 0 where pages are registered. */
+/* What RLIMIT_MEMLOCK leaves for more; 0 where it is not what refuses: there is none, or pages are
+ * registered. */
 size_t pin_room(const struct cuda_hold *hold);
 
 /* The same pages again; false: the driver refused, error set. */
