@@ -341,11 +341,16 @@ static void shift(struct pages *pages, struct ebb_piece *run, size_t bytes) {
     fit_insert(fit_of(pages, next), next);
 }
 
-/* True if the pages behind the run can give what the wish asks at least. */
-static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wish) {
+static bool is_hot_or_kept(const struct ebb_piece *piece) {
+    return is_state(piece, PIECE_HOT) || is_state(piece, PIECE_KEPT);
+}
+
+/* True if the pages behind the run can give what the wish asks at least, with kept ones or not. */
+static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wish, bool kept) {
     size_t total = 0, cold = 0;
     for (const struct ebb_piece *next = run->after; total < wish->extend; next = next->after) {
-        if (!is_state(next, PIECE_HOT) && !is_state(next, PIECE_COLD))
+        if (!is_state(next, PIECE_HOT) && !is_state(next, PIECE_COLD) &&
+            !(kept && is_state(next, PIECE_KEPT)))
             return false;
         size_t part = size_smaller(next->bytes, wish->extend - total);
         cold += next->state == PIECE_COLD ? part : 0;
@@ -355,7 +360,7 @@ static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wis
 }
 
 bool pages_may_extend(const struct ebb_piece *run, size_t bytes) {
-    return can_extend(run, &(struct pages_wish){.extend = bytes, .most_cold = SIZE_MAX});
+    return can_extend(run, &(struct pages_wish){.extend = bytes, .most_cold = SIZE_MAX}, false);
 }
 
 struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_piece *other,
@@ -411,7 +416,7 @@ static bool warm_behind(struct pages *pages, const struct ebb_piece *run,
 
 size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish) {
     size_t gained = 0, cold_left = wish->most_cold, part;
-    if (!can_extend(run, wish) || (pages->kind->warm && !warm_behind(pages, run, wish)))
+    if (!can_extend(run, wish, false) || (pages->kind->warm && !warm_behind(pages, run, wish)))
         return 0;
     while ((part = part_of(run->after, wish, gained, &cold_left)) != 0) {
         shift(pages, run, part);
@@ -554,6 +559,27 @@ void pages_retake(struct pages *pages, struct ebb_piece *run) {
 void pages_unkeep(struct pages *pages, struct ebb_piece *piece) {
     unlink_kept(pages, piece);
     put_free(pages, piece, PIECE_HOT);
+}
+
+/* In one piece, once those that are kept are hot; cold ones behind count. 0: others in front of it
+ * are looked at for it. */
+static size_t room_around(const struct ebb_piece *kept, size_t most_cold) {
+    const struct ebb_piece *at = is_state(kept->before, PIECE_HOT) ? kept->before : kept;
+    size_t bytes = 0;
+    if (is_state(at->before, PIECE_KEPT))
+        return 0;
+    for (; is_hot_or_kept(at); at = at->after)
+        bytes += at->bytes;
+    return bytes + (is_state(at, PIECE_COLD) ? size_smaller(at->bytes, most_cold) : 0);
+}
+
+bool pages_kept_fit(const struct pages *pages, const struct ebb_piece *run,
+                    const struct pages_wish *wish) {
+    const struct ebb_piece *kept = pages->kept;
+    size_t most_cold = pages->kind->dense ? wish->most_cold : 0;
+    while (kept && room_around(kept, most_cold) < wish->least)
+        kept = kept->next;
+    return kept || (run && can_extend(run, wish, true));
 }
 
 void pages_unkeep_all(struct pages *pages) {

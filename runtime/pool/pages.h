@@ -158,6 +158,10 @@ void pages_unkeep(struct pages *pages, struct ebb_piece *piece);
 /* The same of all that are kept, unless they are for others to read. */
 void pages_unkeep_all(struct pages *pages);
 
+/* Whether that serves a wish, for a run that may be NULL, with so many cold pages behind it. */
+bool pages_kept_fit(const struct pages *pages, const struct ebb_piece *run,
+                    const struct pages_wish *wish);
+
 /*
  * Makes hot pages cold, highest addresses first, until at most `target` are hot or `most` bytes
  * were cooled or the clock passes `deadline_ns` (0: none). Returns the bytes that were resident.

@@ -378,14 +378,16 @@ static bool is_full(const struct ebb_pool *pool, size_t least) {
            pages_may_fit(&pool->pages, pages_step(&pool->pages, least));
 }
 
-/* True if what is kept for others may do: in one piece, or behind the run that grows. Of a dense
- * kind it lies in the way to the cold pages, and there is no other slab. */
+/* True if what is kept for others may do: in one piece, or behind the run that grows. So do cold
+ * pages behind it that the limit leaves, but not where the system refuses them. */
 static bool kept_may_do(const struct pages *pages, const struct ebb_piece *run,
                         const struct pages_wish *wish) {
-    const struct ebb_piece *cold = pages->kind->dense ? fit_largest(&pages->cold) : NULL;
-    size_t more = cold ? size_smaller(cold->bytes, wish->most_cold) : 0;
-    size_t least = run ? size_smaller(wish->extend, wish->least) : wish->least;
-    return pages->kept && !pages->leaving && least <= pages->hot_bytes + more;
+    struct pages_wish rest = *wish;
+    if (!pages->kind->dense)
+        rest.most_cold = wish->extend <= wish->room ? wish->room : 0;
+    if (error_latest() != EBB_E_POOL_LIMIT)
+        rest.most_cold = 0;
+    return pages->kept && !pages->leaving && pages_kept_fit(pages, run, &rest);
 }
 
 /* What is cached or kept gives way to who would be refused, by the system, a limit, a slot or a
@@ -428,7 +430,9 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
     error_take_back(); /* it is refused once, if at all */
-    return take_locked(pool, run, bounded, gained);
+    room = room_wanted(pool, run, &bounded); /* the run may grow where that was in its way */
+    return room ? take_with_room(pool, run, bounded, room, gained)
+                : take_locked(pool, run, bounded, gained);
 }
 
 size_t pool_owned_locked(const struct ebb_pool *pool) {

@@ -348,6 +348,60 @@ static void an_empty_arena_is_in_nobodys_way_in_a_slot(void **state) {
     pool_end(pool);
 }
 
+/* A site whose steps take 2000 KiB, and what they took is kept. */
+static ebb_site *kept_site(ebb_pool *pool, ebb_region root) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin_under(site, root, 0);
+        for (unsigned k = 0; k < 5; k++)
+            block_of(step.region, 400 * KIB, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    return site;
+}
+
+/* Behind it are cold pages, for which cached ones that lie elsewhere make room. */
+static void a_run_grows_over_what_is_kept(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    ebb_region cached = OPEN(.pool = pool, .hint_bytes = 3 * MIB), first = OPEN(.pool = pool);
+    block_of(first, 6400 * KIB, 64);
+    assert_int_equal(ebb_region_close(first), 0);
+    ebb_region region = OPEN(.pool = pool);
+    void *block = block_of(region, 4 * MIB, 64);
+    ebb_site *site = kept_site(pool, (ebb_region){NULL, 0});
+    assert_int_equal(ebb_region_close(cached), 0);
+    assert_int_equal(ebb_region_release(region, block), 0);
+    ebb_pool_set_reserved_limit(pool, pool_stats_of(pool).reserved.current);
+    block_of(region, 8 * MIB, 64);
+    assert_int_equal(ebb_check_pool(pool), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+/* There would be no piece of that length: what is kept is not lost to who takes hot pages. */
+static void a_try_in_vain_leaves_what_is_kept(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB,
+                          .limit_reserved_bytes = 3 * MIB);
+    ebb_region root = OPEN(.pool = pool), hole = OPEN(.parent = root, .hint_bytes = 256 * KIB);
+    block_of(root, 1000, 64);
+    ebb_site *site = kept_site(pool, root);
+    ebb_region wall = OPEN(.parent = root, .hint_bytes = 64 * KIB);
+    assert_int_equal(ebb_region_close(hole), 0);
+    refused_bytes(root, 2560 * KIB);
+    ebb_region other = OPEN(.parent = root, .hint_bytes = 500 * KIB);
+    ebb_step step = ebb_step_begin_under(site, root, 0);
+    for (unsigned k = 0; k < 5; k++)
+        block_of(step.region, 400 * KIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).hits, (STEPS - 2 + 1) * 5);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_region_close(wall), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* A step that fits the limit where the run beside the arena grows: what is free there counts. */
 static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
     ebb_pool *pool = POOL(0);
@@ -481,6 +535,8 @@ int main(void) {
         cmocka_unit_test(the_first_of_two_gaps_is_one),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way_in_a_slot),
+        cmocka_unit_test(a_run_grows_over_what_is_kept),
+        cmocka_unit_test(a_try_in_vain_leaves_what_is_kept),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(an_empty_arena_is_in_the_way_of_its_neighbours_alone),
         cmocka_unit_test(an_empty_arena_stays_that_the_run_behind_it_would_not_claim),
