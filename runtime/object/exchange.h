@@ -50,7 +50,8 @@ struct loan {
  * of every tensor, also of one that is a member, before an element of it is read or written. */
 int import_check(const struct ebb_storage *storage);
 
-/* Nobody sees a foreign storage any more. Once it is gone what it was a loan of is returned. */
+/* Nobody sees a foreign storage any more. Once it is gone what it was a loan of is returned: none
+ * in a forked child whose parent has it, but such as are counted in each process. */
 struct loan import_end(struct ebb_storage *storage);
 
 /* Calls the producer, who may do anything: end objects, too. So this comes last. */

@@ -85,14 +85,21 @@ void import_know_counted(bool (*is_counted)(struct loan loan)) {
     atomic_store(&known_as_counted, is_counted);
 }
 
-bool import_part(struct ebb_cleanup *cleanup) {
+/* What is to go back: of loans of the process that this one was forked from only such a one. */
+static struct loan let_go(struct import *import) {
     bool (*is_counted)(struct loan loan) = atomic_load(&known_as_counted);
+    bool is_lost = cleanup_is_lost(&import->region_ends);
+    struct loan loan = take_loan(import);
+    cleanup_delist(&import->region_ends);
+    if (is_lost && !(is_counted && is_counted(loan)))
+        loan.managed = NULL;
+    return loan;
+}
+
+bool import_part(struct ebb_cleanup *cleanup) {
     if (cleanup->run != region_ends)
         return false;
-    struct loan loan = take_loan(import_of(cleanup->data));
-    cleanup_delist(cleanup);
-    if (is_counted && is_counted(loan))
-        loan_return(loan);
+    loan_return(let_go(import_of(cleanup->data)));
     return true;
 }
 
@@ -103,8 +110,7 @@ static void watch(struct ebb_storage *storage, struct region *host) {
 }
 
 struct loan import_end(struct ebb_storage *storage) {
-    cleanup_delist(&import_of(storage)->region_ends);
-    return take_loan(import_of(storage));
+    return let_go(import_of(storage));
 }
 
 void import_follow(struct ebb_storage *old, struct ebb_storage *fresh, struct region *host) {

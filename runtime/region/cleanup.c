@@ -105,6 +105,10 @@ static struct region *region_of_list(struct ebb_cleanup **list) {
     return (struct region *)(void *)((char *)list - offsetof(struct region, cleanups));
 }
 
+bool cleanup_is_lost(const struct ebb_cleanup *node) {
+    return node->list && pool_is_lost(region_of_list(node->list)->pool);
+}
+
 int ebb_cleanup_run(struct ebb_cleanup *node) {
     if (!node)
         return error_set(EBB_E_ARGUMENT, "run of a NULL cleanup");

@@ -341,6 +341,9 @@ void cleanup_enlist_last(struct region *region, struct ebb_cleanup *node);
 /* Takes such a node out of its list, if it is in one. */
 void cleanup_delist(struct ebb_cleanup *node);
 
+/* It is in the list of a region that is open in the process that this one was forked from. */
+bool cleanup_is_lost(const struct ebb_cleanup *node);
+
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 

@@ -3,6 +3,7 @@
  * cleanups of regions. */
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
+#include "kit/tensors.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,38 +194,81 @@ static void a_child_of_a_cleanup_runs_no_other(void **state) {
 struct importer {
     ebb_region region;
     ebb_mark mark;
+    struct ebb_tensor *tensor; /* that is ended by itself; NULL: the region is rewound */
 };
 
 static void count_return(DLManagedTensor *managed) {
     runs++;
 }
 
-static int rewind_what_imports(ebb_pool *pool, int out, const void *context) {
+static struct ebb_tensor *import_bytes(ebb_region region, DLManagedTensor *managed) {
+    static char bytes[64];
+    static int64_t count = sizeof bytes;
+    *managed = (DLManagedTensor){.dl_tensor = {.data = bytes,
+                                               .device = {kDLCPU, 0},
+                                               .ndim = 1,
+                                               .dtype = {kDLUInt, 8, 1},
+                                               .shape = &count},
+                                 .deleter = count_return};
+    struct ebb_tensor *tensor = ebb_tensor_import(region, managed, EBB_EXCHANGE_SHARE);
+    assert_non_null(tensor);
+    return tensor;
+}
+
+static int end_what_imports(const struct importer *importer) {
+    return importer->tensor ? ebb_object_end(importer->tensor)
+                            : ebb_region_rewind(importer->region, importer->mark);
+}
+
+static int end_as_a_child(ebb_pool *pool, int out, const void *context) {
     const struct importer *importer = context;
-    EXPECT(ebb_region_rewind(importer->region, importer->mark) == 0);
+    EXPECT(end_what_imports(importer) == 0);
     EXPECT(ebb_region_close(importer->region) == 0);
     EXPECT(runs == 0);
     return 0;
 }
 
+/* In the child, and then here. */
+static void expect_one_return(ebb_pool *pool, const struct importer *importer) {
+    runs = 0;
+    struct duo duo = duo_fork(pool, end_as_a_child, importer);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_int_equal(end_what_imports(importer), 0);
+    assert_int_equal(runs, 1);
+}
+
 static void a_child_that_rewinds_calls_no_producer(void **state) {
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
     struct importer importer = {.region = OPEN(.pool = pool)};
-    char bytes[64];
-    int64_t count = sizeof bytes;
-    DLManagedTensor managed = {.dl_tensor = {.data = bytes,
-                                             .device = {kDLCPU, 0},
-                                             .ndim = 1,
-                                             .dtype = {kDLUInt, 8, 1},
-                                             .shape = &count},
-                               .deleter = count_return};
+    DLManagedTensor managed;
     importer.mark = ebb_region_mark(importer.region);
-    assert_non_null(ebb_tensor_import(importer.region, &managed, EBB_EXCHANGE_SHARE));
-    runs = 0;
-    struct duo duo = duo_fork(pool, rewind_what_imports, &importer);
-    assert_int_equal(duo_end(&duo), 0);
-    assert_int_equal(ebb_region_rewind(importer.region, importer.mark), 0);
-    assert_int_equal(runs, 1);
+    import_bytes(importer.region, &managed);
+    expect_one_return(pool, &importer);
+    assert_int_equal(ebb_region_close(importer.region), 0);
+    pool_end(pool);
+}
+
+/* The import is older, and of the region above: nothing of it but its elements is seen any more. */
+static void nor_does_one_that_rewinds_the_last_view(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool);
+    struct importer importer = {.region = OPEN(.parent = root)};
+    DLManagedTensor managed;
+    struct ebb_tensor *base = import_bytes(root, &managed);
+    importer.mark = ebb_region_mark(importer.region);
+    assert_non_null(ebb_tensor_view(importer.region, base, 1, SIZES(64), SIZES(1), 0));
+    assert_int_equal(ebb_object_end(base), 0);
+    expect_one_return(pool, &importer);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+static void nor_does_one_that_ends_a_tensor(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct importer importer = {.region = OPEN(.pool = pool)};
+    DLManagedTensor managed;
+    importer.tensor = import_bytes(importer.region, &managed);
+    expect_one_return(pool, &importer);
     assert_int_equal(ebb_region_close(importer.region), 0);
     pool_end(pool);
 }
@@ -235,6 +279,8 @@ int main(void) {
         cmocka_unit_test(a_child_lets_go_of_leases_with_regions_in_shared_memory),
         cmocka_unit_test(a_child_of_a_cleanup_runs_no_other),
         cmocka_unit_test(a_child_that_rewinds_calls_no_producer),
+        cmocka_unit_test(nor_does_one_that_rewinds_the_last_view),
+        cmocka_unit_test(nor_does_one_that_ends_a_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
