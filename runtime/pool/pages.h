@@ -128,7 +128,8 @@ size_t pages_step(const struct pages *pages, size_t least);
 /* As pages_take(), from a new slab. */
 struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish *wish);
 
-/* Hot bytes above the target that may still be made cold: not those of slabs that are in use. */
+/* Hot bytes above the target that may still be made cold: not those of slabs, of kinds that have
+ * their memory as a whole, and of slots that are in use. */
 size_t pages_left(const struct pages *pages, size_t target);
 
 /* Gives a slab back, all of which is hot; false: the device refused, and it stays. */

@@ -104,6 +104,8 @@ static bool is_free_all_over(const struct ebb_piece *slab) {
 
 size_t pages_left(const struct pages *pages, size_t target) {
     size_t excess = pages->hot_bytes > target ? pages->hot_bytes - target : 0, left = 0;
+    if (pages->kind->dense)
+        return 0; /* its slot is in use */
     if (!pages->kind->whole)
         return excess;
     for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
