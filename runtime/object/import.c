@@ -85,8 +85,9 @@ void import_know_counted(bool (*is_counted)(struct loan loan)) {
     atomic_store(&known_as_counted, is_counted);
 }
 
-/* What is to go back: of loans of the process that this one was forked from only such a one. */
-static struct loan let_go(struct import *import) {
+/* Of loans of the process that this one was forked from only those go back that are counted. */
+struct loan import_end(struct ebb_storage *storage) {
+    struct import *import = import_of(storage);
     bool (*is_counted)(struct loan loan) = atomic_load(&known_as_counted);
     bool is_lost = cleanup_is_lost(&import->region_ends);
     struct loan loan = take_loan(import);
@@ -99,7 +100,7 @@ static struct loan let_go(struct import *import) {
 bool import_part(struct ebb_cleanup *cleanup) {
     if (cleanup->run != region_ends)
         return false;
-    loan_return(let_go(import_of(cleanup->data)));
+    loan_return(import_end(cleanup->data));
     return true;
 }
 
@@ -107,10 +108,6 @@ static void watch(struct ebb_storage *storage, struct region *host) {
     import_of(storage)->region_ends =
         (struct ebb_cleanup){.run = region_ends, .data = storage};
     cleanup_enlist(host, &import_of(storage)->region_ends);
-}
-
-struct loan import_end(struct ebb_storage *storage) {
-    return let_go(import_of(storage));
 }
 
 void import_follow(struct ebb_storage *old, struct ebb_storage *fresh, struct region *host) {
