@@ -39,7 +39,6 @@ static void release_older(void *context, const struct ebb_churn_excess *excess) 
     assert_int_equal(ebb_region_release(program->target, program->older.block), 0);
 }
 
-/* Its slot is the next one's. */
 static void close_target(void *context, const struct ebb_churn_excess *excess) {
     (void)excess;
     struct program *program = context;
