@@ -2,25 +2,32 @@
 /*
  * keys.c - the portfolio of orders, and the step of the local search.
  *
- * Invariant: a key is 0 exactly for tiles without bytes. All others are at least that of 1.0 and
- * never wrap: the largest product is 2^63 cubed times 2^30 cubed, which a double holds.
+ * Invariant: a key is 0 exactly for tiles without bytes. All others are at least that of 2^-192, an
+ * eighth to the 64th, and never wrap: the largest product is 2^63 cubed times 2^30 cubed, which a
+ * double holds.
  */
 #include "plan/keys.h"
+
+#include "plan/live.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 enum { KEY_TWICE = 1 << 20 };
 
-/* Each is the one that helps most where those before it do not, on steps of real programs. */
+/* Each is the one that helps most where those before it do not, on steps of real programs; the last
+ * is the order of births. To the 64th power the crowd decides, but among nearly equal ones; to the
+ * first, next to others, among buffers that are equal else. */
 static const struct exponents {
-    unsigned size, lifetime;
-} portfolio[PACKING_ORDERS] = {{1, 1}, {0, 1}, {1, 3}, {1, 2}, {3, 2}, {2, 3}, {1, 0}};
+    unsigned size, lifetime, crowd;
+} portfolio[PACKING_ORDERS] = {{1, 1, 0}, {0, 0, 1},  {0, 1, 64}, {2, 3, 1},
+                               {3, 2, 0}, {1, 1, 64}, {0, 0, 0}};
 
 static double power(double base, unsigned exponent) {
     double product = 1;
-    for (; exponent > 0; exponent--)
-        product *= base;
+    for (; exponent > 0; exponent /= 2, base *= base)
+        if (exponent & 1)
+            product *= base;
     return product;
 }
 
@@ -30,13 +37,27 @@ static uint32_t upper_half(double value) {
     return (uint32_t)(bits >> 32);
 }
 
+/* Below an eighth of max-live nobody is in another's way. */
+static double crowd_of(uint64_t most, uint64_t max_live) {
+    double crowd = (double)most / (double)max_live;
+    return crowd > 0.125 ? crowd : 0.125;
+}
+
 void keys_fill(uint32_t *keys, const struct skyline *skyline, unsigned order) {
     const struct exponents *exponents = &portfolio[order];
+    uint64_t *most = skyline->offsets, max_live = 0;
+    if (exponents->crowd) {
+        live_fill(most, skyline->tiles, skyline->count);
+        max_live = most[skyline->peak];
+        live_to_most(most, skyline->tiles, skyline->count, skyline->contour.heap);
+    }
     for (uint32_t i = 0; i < skyline->count; i++) {
         const struct tile *tile = &skyline->tiles[i];
         double size = (double)tile->bytes, lifetime = (double)(tile->end - tile->first);
-        keys[i] = !tile->bytes ? 0 : upper_half(power(size, exponents->size) *
-                                                power(lifetime, exponents->lifetime));
+        double key = power(size, exponents->size) * power(lifetime, exponents->lifetime);
+        if (exponents->crowd)
+            key *= power(crowd_of(most[i], max_live), exponents->crowd);
+        keys[i] = tile->bytes ? upper_half(key) : 0;
     }
 }
 

@@ -2,9 +2,9 @@
 /*
  * keys.h - in which order buffers are tried: the one with the larger key goes first.
  *
- * A key is the upper half of a double, size^p * lifetime^q; a lifetime is counted in births, which
- * is better than sections. Such numbers sort as the doubles do, to 20 bits, and adding 2^20 to one
- * doubles it.
+ * A key is the upper half of a double, size^p * lifetime^q * crowd^r. A lifetime is counted in
+ * births, which is better than sections; the crowd is how much of max-live is alive at most while
+ * the buffer is. Such numbers sort as the doubles do, to 20 bits; adding 2^20 to one doubles it.
  */
 #ifndef EBB_PLAN_KEYS_H
 #define EBB_PLAN_KEYS_H
@@ -13,7 +13,8 @@
 
 #include <stdint.h>
 
-/* Fills in the keys of the tiles for order number `order`, the best guesses first. */
+/* Fills in the keys of the tiles for order number `order`, the best guesses first. Between tries:
+ * it uses what is their work space. */
 void keys_fill(uint32_t *keys, const struct skyline *skyline, unsigned order);
 
 /*

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "plan/keys.h"
+#include "plan/live.h"
 #include "plan/order.h"
 #include "plan/skyline.h"
 #include "plan/warm.h"
@@ -25,7 +26,7 @@ enum { MILLION = 1000000 };
 
 /*
  * Work is counted in looks. To place a buffer takes as long as some 32, with what rises until the
- * next one is. Real steps do 35 to 50 a buffer and order, and need five orders at most: up to
+ * next one is. Real steps do 35 to 50 a buffer and order, and need six orders at most: up to
  * 93,750 buffers they have them.
  */
 enum { WORK_A_TILE = 32, WORK_EACH = 256, WORK_IN_ALL = 24 * MILLION };
@@ -161,21 +162,14 @@ static void make_tiles(struct attempts *attempts, uint32_t count) {
 
 /* False if more than EBB_SIZE_MAX bytes are alive at once. */
 static bool find_max_live(struct attempts *attempts, uint32_t count) {
-    uint64_t *ended = attempts->space.offsets, live = 0; /* bytes of those that end there */
+    uint64_t *live = attempts->space.offsets;
+    if (!live_fill(live, attempts->space.tiles, count))
+        return false;
     for (uint32_t i = 0; i < count; i++)
-        ended[i] = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct tile *tile = &attempts->space.tiles[i];
-        live = live - ended[i] + tile->bytes;
-        if (live > EBB_SIZE_MAX)
-            return false;
-        if (tile->end < count)
-            ended[tile->end] += tile->bytes; /* those that end there have all been alive here */
-        if (live > attempts->best.max_live) {
-            attempts->best.max_live = live;
+        if (live[i] > attempts->best.max_live) {
+            attempts->best.max_live = live[i];
             attempts->skyline.peak = i;
         }
-    }
     return true;
 }
 

@@ -7,6 +7,7 @@
  *     contour.c     how high the memory is used, section by section
  *     candidates.c  which unplaced buffer fits a stretch of sections
  *     keys.c        orders: which buffer goes first
+ *     live.c        how many bytes are alive
  *     warm.c        of places that are free, the one that was in use last
  *     sweep.c       proof of a result, which shares no code with the above but the sorting
  *     order.c       sorting by numbers

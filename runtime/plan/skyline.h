@@ -27,7 +27,7 @@ struct skyline {
     uint32_t count;
     uint32_t peak;                    /* when most bytes are alive: at the birth of this tile */
     struct tile *tiles;
-    uint64_t *offsets;                /* of the tiles, by the last try */
+    uint64_t *offsets;                /* of the tiles, by the last try; work space between two */
     struct candidates candidates;     /* work space of a try */
     struct contour contour;           /* the same */
     uint64_t (*clock_ns)(void);       /* looked at during a try; NULL: none is broken off */

@@ -169,6 +169,15 @@ static void the_same_buffers_get_the_same_plan(void **state) {
     }
 }
 
+/* Seven bytes are alive at once four times. Whom size and lifetime put first leaves a hole. */
+static void who_lives_when_most_is_alive_goes_first(void **state) {
+    static const struct packing_buffer buffers[] = {
+        {0, 3, 1, 2}, {0, 4, 1, 3}, {1, 5, 1, 2}, {3, 8, 1, 2}, {6, 7, 1, 5}};
+    assert_true(planned(buffers, 5, once).height == 9);
+    struct packing_result result = planned(buffers, 5, thorough);
+    assert_true(result.height == 7 && result.max_live == 7 && result.tries == 2);
+}
+
 static void an_order_that_is_no_better_changes_nothing(void **state) {
     static struct packing_buffer buffers[MOST];
     static struct plan one, all;
@@ -489,6 +498,7 @@ int main(void) {
         cmocka_unit_test(buffers_without_bytes_disturb_nobody),
         cmocka_unit_test(the_order_of_the_list_does_not_matter_for_the_proof),
         cmocka_unit_test(the_same_buffers_get_the_same_plan),
+        cmocka_unit_test(who_lives_when_most_is_alive_goes_first),
         cmocka_unit_test(an_order_that_is_no_better_changes_nothing),
         cmocka_unit_test(a_search_ends_when_the_clock_says_so),
         cmocka_unit_test(orders_are_tried_while_there_is_time),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * packing_parts.c - what plans are made with, each against the slow way: sorting, the set of
- * ranks, the contour, the tree of candidates.
+ * ranks, the contour, the tree of candidates, what is alive.
  */
 #include "kit/test.h"
 
 #include "kit/instances.h"
 #include "plan/candidates.h"
 #include "plan/contour.h"
+#include "plan/live.h"
 #include "plan/order.h"
 #include "plan/ranks.h"
 
@@ -250,6 +251,52 @@ static void looks_that_time_bounds_have_no_other_bound_together(void **state) {
     assert_true(candidates.looked > 2 * looks_most(MOST));
 }
 
+/* ---- what is alive */
+
+/* Tiles that are born up to so many at once, each of which dies at some birth or at the end. */
+static void fill_tiles(struct tile *tiles, uint32_t count, uint32_t at_once, uint64_t *seed) {
+    uint32_t ends[91], sections = 0; /* how many are born up to the end of each section */
+    for (uint32_t born = 0; born < count; sections++) {
+        born += 1 + (uint32_t)(instance_draw(seed) % at_once);
+        ends[sections] = born = born < count ? born : count;
+    }
+    for (uint32_t i = 0, section = 0; i < count; i++) {
+        section += i == ends[section];
+        uint32_t last = section + (uint32_t)(instance_draw(seed) % (sections - section));
+        tiles[i] = (struct tile){.bytes = instance_draw(seed) % 9, .end = ends[last],
+                                 .first = section > 0 ? ends[section - 1] : 0};
+    }
+}
+
+static uint64_t live_at(const struct tile *tiles, uint32_t birth) {
+    uint64_t live = 0;
+    for (uint32_t i = 0; i <= birth; i++)
+        live += tiles[i].end > birth ? tiles[i].bytes : 0;
+    return live;
+}
+
+static uint64_t most_in(const struct tile *tiles, uint32_t first, uint32_t end) {
+    uint64_t most = 0;
+    for (uint32_t i = first; i < end; i++)
+        most = live_at(tiles, i) > most ? live_at(tiles, i) : most;
+    return most;
+}
+
+static void what_is_alive_at_most_during_a_life_is_known(void **state) {
+    struct tile tiles[90];
+    struct low stack[90];
+    uint64_t live[90], seed = 9;
+    for (uint32_t count = 1; count <= 90; count++) {
+        fill_tiles(tiles, count, 1 + count % 5, &seed);
+        assert_true(live_fill(live, tiles, count));
+        for (uint32_t i = 0; i < count; i++)
+            assert_true(live[i] == live_at(tiles, i));
+        live_to_most(live, tiles, count, stack);
+        for (uint32_t i = 0; i < count; i++)
+            assert_true(live[i] == most_in(tiles, tiles[i].first, tiles[i].end));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorted_lists_keep_equal_keys_as_they_stood),
@@ -260,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_bounded_look_still_finds_one_if_there_is_one),
         cmocka_unit_test(looks_have_a_bound_for_all_buffers_together),
         cmocka_unit_test(looks_that_time_bounds_have_no_other_bound_together),
+        cmocka_unit_test(what_is_alive_at_most_during_a_life_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
