@@ -40,7 +40,7 @@ static __attribute__((noinline)) void *alloc_large(struct scope *scope, size_t b
 }
 
 static __attribute__((noinline)) void *alloc_small(struct scope *scope, size_t bytes, size_t align,
-                                                   uint16_t key) {
+                                                   uint32_t key) {
     int before = errno;
     void *block = scope_alloc_small(scope, bytes, align, key);
     errno = before;
@@ -51,7 +51,7 @@ static __attribute__((noinline)) void *alloc_small(struct scope *scope, size_t b
 static inline void *alloc_in(struct scope *scope, size_t bytes, size_t align, const void *caller) {
     if (bytes > FRONT_SMALL_MOST)
         return alloc_large(scope, bytes, size_larger(align, 64));
-    uint16_t key = leaks_key(caller, bytes);
+    uint32_t key = leaks_key(caller, bytes);
     if (leaks_is_sure(key) || align > EBB_PAGE)
         return NULL;
     void *block = scope_alloc_quick(scope, bytes, align, key);
@@ -101,7 +101,7 @@ void *front_alloc_aligned(size_t bytes, size_t align, const void *caller) {
 /* ---- freeing ---- */
 
 static inline bool is_live(void *block) {
-    return (uintptr_t)block % TRAY_GRANULE == 0 && tray_state(tray_head_of(block)) == TRAY_LIVE;
+    return (uintptr_t)block % TRAY_GRANULE == 0 && tray_live_step(tray_head_of(block)) <= TRAY_MOST;
 }
 
 static inline struct tray_head *head_of(void *block) {
@@ -113,24 +113,23 @@ static inline struct tray_head *head_of(void *block) {
 /* It is none, or has not so many bytes. A call that returns, as far as free_small() can see: so
  * that needs no frame. */
 static __attribute__((noinline, cold)) void refuse_small(void *block, size_t bytes) {
-    misuse_of_size(block, bytes, head_of(block)->step - sizeof(struct tray_head));
+    misuse_of_size(block, bytes, tray_step_of(head_of(block)) - sizeof(struct tray_head));
 }
 
 /* By its owner. Another thread that frees it at once is seen later (scope_small.c). */
-static inline void mark_freed(struct tray_head *head) {
-    __atomic_store_n(&head->state, TRAY_FREED, __ATOMIC_RELAXED);
+static inline void mark_freed(struct tray_head *head, uint32_t step) {
+    __atomic_store_n(&head->mark, TRAY_FREED + step, __ATOMIC_RELAXED);
 }
 
 /* Of several threads that free it at once one does. */
 static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_head *head) {
     int before = errno;
-    int64_t weight = tray_weight(head);
-    uint16_t live = TRAY_LIVE;
+    uint32_t step = tray_step_of(head), live = TRAY_LIVE + step;
     /* release: who finds it so may write the head (tray_thin()); else the balance orders it */
-    if (!__atomic_compare_exchange_n(&head->state, &live, TRAY_PASSED, false, __ATOMIC_RELEASE,
-                                     __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&head->mark, &live, TRAY_PASSED + step, false,
+                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         misuse_of_small(head + 1);
-    if (tray_release_other(tray, weight))
+    if (tray_release_other(tray, tray_weight(step)))
         heap_give_any_tray(tray);
     errno = before;
 }
@@ -140,7 +139,9 @@ static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_
 static inline void free_small(void *block, size_t bytes) {
     struct tray_head *head = tray_head_of(block);
     struct tray *tray = tray_of((uintptr_t)block);
-    if (!LIKELY(is_live(block) && bytes <= head->step - sizeof *head)) {
+    uint32_t step = tray_live_step(head);
+    if (!LIKELY((uintptr_t)block % TRAY_GRANULE == 0 && step <= TRAY_MOST &&
+                bytes <= step - sizeof *head)) {
         refuse_small(block, bytes);
         return;
     }
@@ -150,8 +151,7 @@ static inline void free_small(void *block, size_t bytes) {
         return;
     }
     struct scope *scope = tray->scope;
-    uint32_t step = head->step;
-    mark_freed(head);
+    mark_freed(head, step);
     scope->freed_bytes += step;
     if ((uintptr_t)head + step == scope->cursor)
         scope->cursor = (uintptr_t)head;
@@ -216,7 +216,7 @@ size_t front_usable(const void *block) {
     if (!is_scoped(block))
         return je_malloc_usable_size((void *)(uintptr_t)block);
     if (tray_holds((uintptr_t)block))
-        return head_of((void *)(uintptr_t)block)->step - sizeof(struct tray_head);
+        return tray_step_of(head_of((void *)(uintptr_t)block)) - sizeof(struct tray_head);
     return large_of(block)->bytes;
 }
 
@@ -227,13 +227,12 @@ static bool resize_small(void *block, size_t bytes) {
     struct tray_head *head = head_of(block);
     struct tray *tray = tray_of((uintptr_t)block);
     struct scope *scope = here.scope;
-    size_t usable = head->step - sizeof *head;
-    size_t step = tray_step(bytes);
-    bool is_last = scope && scope->tray == tray && (uintptr_t)head + head->step == scope->cursor;
+    size_t step = tray_step(bytes), before = tray_step_of(head), usable = before - sizeof *head;
+    bool is_last = scope && scope->tray == tray && (uintptr_t)head + before == scope->cursor;
     if (!is_last || bytes > FRONT_SMALL_MOST || (uintptr_t)head + step > scope->limit)
         return bytes <= usable && bytes >= usable / 2;
-    scope->bytes = scope->bytes - head->step + step;
-    head->step = (uint32_t)step;
+    scope->bytes = scope->bytes - before + step;
+    head->mark = TRAY_LIVE + (uint32_t)step;
     scope->cursor = (uintptr_t)head + step;
     return true;
 }

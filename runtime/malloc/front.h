@@ -27,7 +27,7 @@ void *front_alloc(size_t bytes, const void *caller);
 /* A block of the scope in a few instructions, mostly. NULL: ask front_alloc_scoped(). */
 static inline void *front_alloc_quick(struct scope *scope, size_t bytes, size_t align,
                                       const void *caller) {
-    uint16_t key = leaks_key(caller, bytes);
+    uint32_t key = leaks_key(caller, bytes);
     if (bytes > FRONT_SMALL_MOST || leaks_is_sure(key))
         return NULL;
     return scope_alloc_quick(scope, bytes, align, key);

@@ -261,15 +261,15 @@ static inline struct tray_head *scope_bump(struct scope *scope, size_t step, siz
         return NULL;
     if (block > start)
         *tray_head_of((void *)start) =
-            (struct tray_head){.step = (uint32_t)(block - start), .state = TRAY_GAP};
+            (struct tray_head){.mark = TRAY_GAP + (uint32_t)(block - start)};
     scope->cursor = block - sizeof(struct tray_head) + step;
     return tray_head_of((void *)block);
 }
 
 /* A block is there from now on. */
 static inline void *scope_place(struct scope *scope, struct tray_head *head, size_t step,
-                                uint16_t key) {
-    *head = (struct tray_head){.step = (uint32_t)step, .key = key, .state = TRAY_LIVE};
+                                uint32_t key) {
+    *head = (struct tray_head){.mark = TRAY_LIVE + (uint32_t)step, .key = key};
     scope->blocks++;
     scope->bytes += step;
     return head + 1;
@@ -286,21 +286,19 @@ static inline void scope_list(struct scope *scope, void *block, uint32_t step) {
 /* A small block where one is to be had by looking: the last that was freed of its size, or the next
  * place in the tray. NULL: ask scope_alloc_small(). `align` is a power of two, at least 16. */
 static inline void *scope_alloc_quick(struct scope *scope, size_t bytes, size_t align,
-                                      uint16_t key) {
+                                      uint32_t key) {
     size_t step = tray_step(bytes);
     void **newest = &scope->free->newest[step / TRAY_GRANULE], *block = *newest;
-    struct tray_head *head;
-    if (block && ((uintptr_t)block & (align - 1)) == 0) {
+    if (block && (align <= TRAY_GRANULE || ((uintptr_t)block & (align - 1)) == 0)) {
         *newest = *(void **)block;
-        head = tray_head_of(block);
-    } else if (!(head = scope_bump(scope, step, align))) {
-        return NULL;
+        return scope_place(scope, tray_head_of(block), step, key);
     }
-    return scope_place(scope, head, step, key);
+    struct tray_head *head = scope_bump(scope, step, align);
+    return head ? scope_place(scope, head, step, key) : NULL;
 }
 
 /* A block of the innermost scope; NULL: it is to be had from the general heap. */
-void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_t key);
+void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint32_t key);
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align);
 
 /* A large block's place is free again, and its record unused. Only who has its heap. */

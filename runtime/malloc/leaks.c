@@ -6,7 +6,7 @@ struct leaks leaks;
 
 static _Atomic(unsigned) turns;
 
-void leaks_note(uint16_t key) {
+void leaks_note(uint32_t key) {
     uint8_t count = atomic_load_explicit(&leaks.count[key], memory_order_relaxed);
     count = count + 1u < LEAKS_SURE ? (uint8_t)(count + 1) : (uint8_t)LEAKS_MOST;
     atomic_store_explicit(&leaks.count[key], count, memory_order_relaxed);
@@ -25,6 +25,6 @@ void leaks_turn(void) {
 size_t leaks_count(void) {
     size_t sure = 0;
     for (unsigned key = 0; key < LEAKS_KEYS; key++)
-        sure += leaks_is_sure((uint16_t)key);
+        sure += leaks_is_sure(key);
     return sure;
 }

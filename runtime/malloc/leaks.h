@@ -25,18 +25,18 @@ extern struct leaks {
     _Atomic(uint8_t) count[LEAKS_KEYS]; /* of the scopes that the key has survived */
 } leaks;
 
-static inline uint16_t leaks_key(const void *caller, size_t bytes) {
+static inline uint32_t leaks_key(const void *caller, size_t bytes) {
     uint64_t class = bytes >> 6; /* cheap, since every allocation in a scope asks */
-    return (uint16_t)(((uint64_t)(uintptr_t)caller ^ class << 48) * 0x9E3779B97F4A7C15u >> 51);
+    return (uint32_t)(((uint64_t)(uintptr_t)caller ^ class << 48) * 0x9E3779B97F4A7C15u >> 51);
 }
 
-static inline bool leaks_is_sure(uint16_t key) {
+static inline bool leaks_is_sure(uint32_t key) {
     /* relaxed: see above */
     return atomic_load_explicit(&leaks.count[key], memory_order_relaxed) >= LEAKS_SURE;
 }
 
 /* A block of that key has survived. To be called once a key and scope. */
-void leaks_note(uint16_t key);
+void leaks_note(uint32_t key);
 
 /* A scope had such survivors. */
 void leaks_turn(void);

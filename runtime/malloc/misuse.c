@@ -20,7 +20,7 @@ void misuse_of_small(const void *block) {
     char text[160];
     const char *what = "free of an address that begins no block";
     bool begins = tray_holds((uintptr_t)block) && (uintptr_t)block % TRAY_GRANULE == 0;
-    uint16_t state = begins ? tray_state((const struct tray_head *)block - 1) : TRAY_LIVE;
+    uint32_t state = begins ? tray_state((const struct tray_head *)block - 1) : TRAY_LIVE;
     if (state == TRAY_FREED || state == TRAY_PASSED)
         what = "double free, or use of a freed block";
     die(text, snprintf(text, sizeof text, "ebb-malloc: %s: %p, of a scope\n", what, block));

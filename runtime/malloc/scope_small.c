@@ -82,9 +82,9 @@ static void put_aside(struct scope *scope) {
 /* What its owner has freed there is to be had again. A step may have been overwritten. */
 static void list_freed(struct scope *scope, const struct tray *tray) {
     for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
-        if (tray_state(head) != TRAY_FREED || head->step > TRAY_MOST)
-            continue;
-        scope_list(scope, (void *)(uintptr_t)(head + 1), head->step);
+        uint32_t step = tray_step_of(head);
+        if (tray_state(head) == TRAY_FREED && step <= TRAY_MOST)
+            scope_list(scope, (void *)(uintptr_t)(head + 1), step);
     }
 }
 
@@ -93,7 +93,7 @@ static int64_t passed(const struct tray *tray) {
     int64_t sum = 0;
     for (const struct tray_head *head = NULL; (head = tray_next(tray, head));)
         if (tray_state(head) == TRAY_PASSED)
-            sum += tray_weight(head);
+            sum += tray_weight(tray_step_of(head));
     return sum;
 }
 
@@ -225,7 +225,7 @@ static bool next_tray(struct scope *scope) {
     return true;
 }
 
-void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_t key) {
+void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint32_t key) {
     size_t step = tray_step(bytes);
     if (!(scope = scope_serving(scope)))
         return NULL;

@@ -33,7 +33,7 @@ static void note_keys(const struct keys *keys) {
     bool is_any = false;
     for (unsigned i = 0; i < LEAKS_KEYS / 64; i++)
         for (uint64_t left = keys->bits[i]; left; left &= left - 1) {
-            leaks_note((uint16_t)(i * 64 + (unsigned)__builtin_ctzll(left)));
+            leaks_note(i * 64 + (unsigned)__builtin_ctzll(left));
             is_any = true;
         }
     if (is_any)

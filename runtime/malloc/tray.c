@@ -150,14 +150,16 @@ void tray_let(void) {
 /* ---- what is in them ---- */
 
 static uintptr_t behind(const struct tray *tray, const struct tray_head *head) {
-    return head ? (uintptr_t)head + head->step : tray_first(tray);
+    return head ? (uintptr_t)head + tray_step_of(head) : tray_first(tray);
 }
 
 const struct tray_head *tray_next(const struct tray *tray, const struct tray_head *head) {
     uintptr_t at = behind(tray, head);
     head = (const struct tray_head *)at;
-    bool is_one = at < tray->used_to && head->step >= TRAY_GRANULE &&
-                  head->step <= tray->used_to - at;
+    if (at >= tray->used_to)
+        return NULL;
+    uint32_t step = tray_step_of(head);
+    bool is_one = tray_is_marked(head) && step && step <= tray->used_to - at;
     return is_one ? head : NULL;
 }
 
@@ -165,9 +167,9 @@ int64_t tray_count(const struct tray *tray) {
     const struct tray_head *head = NULL, *last = NULL;
     int64_t count = 0;
     while ((head = tray_next(tray, last))) {
-        uint16_t state = tray_state(head);
+        uint32_t state = tray_state(head);
         if (state == TRAY_LIVE || state == TRAY_PASSED)
-            count += tray_weight(head);
+            count += tray_weight(tray_step_of(head));
         last = head;
     }
     uintptr_t end = behind(tray, last);
@@ -213,7 +215,7 @@ static size_t give_back(uintptr_t from, uintptr_t to) {
 
 /* Blocks of which none is alive are one from now on, so that no head is needed behind the first. */
 static size_t give_run(struct tray_head *first, uintptr_t end, uintptr_t pages_end) {
-    first->step = (uint32_t)(end - (uintptr_t)first);
+    first->mark = tray_state(first) + (uint32_t)(end - (uintptr_t)first);
     return give_back((uintptr_t)(first + 1), pages_end);
 }
 
@@ -227,7 +229,7 @@ static bool is_whole(const struct tray *tray) {
 
 /* acquire: who has freed it is done with its head. */
 static bool is_dead(const struct tray_head *head) {
-    return __atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != TRAY_LIVE;
+    return __atomic_load_n(&head->mark, __ATOMIC_ACQUIRE) - TRAY_LIVE > TRAY_MOST;
 }
 
 /* With the lock, which keeps it pinned. Others may free blocks meanwhile; what is dead stays so. */

@@ -63,16 +63,18 @@ struct tray {
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
 struct tray_head {
-    uint32_t step;  /* bytes to the next head; of a dead one that was thinned, to what is alive */
-    uint16_t key;   /* who allocates, see leaks.h; TRAY_NO_KEY */
-    uint16_t state; /* TRAY_LIVE, or another for what is none */
+    uint32_t mark; /* TRAY_LIVE, or another for what is none, and the step in its low half: bytes to
+                    * the next head; of a dead one that was thinned, to what is alive */
+    uint32_t key;  /* who allocates, see leaks.h; TRAY_NO_KEY */
 };
 
-#define TRAY_LIVE ((uint16_t)0xEB1E)
-#define TRAY_FREED ((uint16_t)0xEBF1)  /* by its owner */
-#define TRAY_PASSED ((uint16_t)0xEBF2) /* freed by another thread, or after its tray was sealed */
-#define TRAY_GAP ((uint16_t)0xEB6A)
-#define TRAY_NO_KEY UINT16_MAX /* of a block that the program has freed, and is held back */
+#define TRAY_LIVE 0xEB1E0000u
+#define TRAY_FREED 0xEBF10000u  /* by its owner */
+#define TRAY_PASSED 0xEBF20000u /* freed by another thread, or after its tray was sealed */
+#define TRAY_GAP 0xEB6A0000u
+#define TRAY_NO_KEY UINT32_MAX /* of a block that the program has freed, and is held back */
+
+_Static_assert(TRAY_BYTES <= UINT16_MAX, "the low half of a mark has room for each step");
 
 /* The addresses of all trays; no bytes: there are none. Set once, by tray_prepare(). */
 extern struct zone tray_zone;
@@ -96,12 +98,30 @@ static inline struct tray_head *tray_head_of(void *block) {
     return (struct tray_head *)block - 1;
 }
 
-static inline uint16_t tray_state(const struct tray_head *head) {
-    return __atomic_load_n(&head->state, __ATOMIC_RELAXED); /* who frees may be another thread */
+static inline uint32_t tray_mark(const struct tray_head *head) {
+    return __atomic_load_n(&head->mark, __ATOMIC_RELAXED); /* who frees may be another thread */
 }
 
-static inline int64_t tray_weight(const struct tray_head *head) {
-    return (int64_t)(head->step / TRAY_GRANULE) << 32 | 1;
+static inline uint32_t tray_state(const struct tray_head *head) {
+    return tray_mark(head) & ~(uint32_t)UINT16_MAX;
+}
+
+/* As each head is: what has been overwritten is not, mostly. */
+static inline bool tray_is_marked(const struct tray_head *head) {
+    return (tray_mark(head) & (0xFF000000u | (TRAY_GRANULE - 1))) == (TRAY_LIVE & 0xFF000000u);
+}
+
+static inline uint32_t tray_step_of(const struct tray_head *head) {
+    return tray_mark(head) & UINT16_MAX;
+}
+
+/* That of a block that is alive; above TRAY_MOST: there is none. */
+static inline uint32_t tray_live_step(const struct tray_head *head) {
+    return tray_mark(head) - TRAY_LIVE;
+}
+
+static inline int64_t tray_weight(uint32_t step) {
+    return (int64_t)(step / TRAY_GRANULE) << 32 | 1;
 }
 
 static inline uint32_t tray_balance_blocks(int64_t balance) {

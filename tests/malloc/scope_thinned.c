@@ -227,11 +227,11 @@ static void test_a_tray_with_an_overwritten_head_stays_as_it_is(void **state) {
     fill(*state, EACH);
     struct tray_head *head = tray_head_of(blocks[EACH + 3]);
     const struct tray *tray = tray_of((uintptr_t)head);
-    uint32_t step = head->step;
-    head->step = 0x41414141;
+    uint32_t mark = head->mark;
+    head->mark = 0x41414141;
     trim_all();
     assert_int_equal(tray->gone_bytes, 0);
-    head->step = step;
+    head->mark = mark;
     trim_all();
     assert_true(tray->gone_bytes > 0);
     clear(EACH, 0);
