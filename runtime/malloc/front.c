@@ -110,53 +110,23 @@ static inline struct tray_head *head_of(void *block) {
     return tray_head_of(block);
 }
 
-/* It is none, or has not so many bytes. A call that returns, as far as free_small() can see: so
- * that needs no frame. */
-static __attribute__((noinline, cold)) void refuse_small(void *block, size_t bytes) {
+__attribute__((cold)) void front_refuse_small(void *block, size_t bytes) {
     misuse_of_size(block, bytes, tray_step_of(head_of(block)) - sizeof(struct tray_head));
 }
 
-/* By its owner. Another thread that frees it at once is seen later (scope_small.c). */
-static inline void mark_freed(struct tray_head *head, uint32_t step) {
-    __atomic_store_n(&head->mark, TRAY_FREED + step, __ATOMIC_RELAXED);
-}
-
 /* Of several threads that free it at once one does. */
-static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_head *head) {
+void front_free_other(void *block) {
+    struct tray_head *head = tray_head_of(block);
+    struct tray *tray = tray_of((uintptr_t)block);
     int before = errno;
     uint32_t step = tray_step_of(head), live = TRAY_LIVE + step;
     /* release: who finds it so may write the head (tray_thin()); else the balance orders it */
     if (!__atomic_compare_exchange_n(&head->mark, &live, TRAY_PASSED + step, false,
                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        misuse_of_small(head + 1);
+        misuse_of_small(block);
     if (tray_release_other(tray, tray_weight(step)))
         heap_give_any_tray(tray);
     errno = before;
-}
-
-/* The newest block's place is bumped again, any other is the next of its size. The caller believes
- * it has so many bytes. */
-static inline void free_small(void *block, size_t bytes) {
-    struct tray_head *head = tray_head_of(block);
-    struct tray *tray = tray_of((uintptr_t)block);
-    uint32_t step = tray_live_step(head);
-    if (!LIKELY((uintptr_t)block % TRAY_GRANULE == 0 && step <= TRAY_MOST &&
-                bytes <= step - sizeof *head)) {
-        refuse_small(block, bytes);
-        return;
-    }
-    /* relaxed: only whose it is matters, and that is this thread or it stays another's */
-    if (!LIKELY(atomic_load_explicit(&tray->owner, memory_order_relaxed) == here.heap)) {
-        free_other(tray, head);
-        return;
-    }
-    struct scope *scope = tray->scope;
-    mark_freed(head, step);
-    scope->freed_bytes += step;
-    if ((uintptr_t)head + step == scope->cursor)
-        scope->cursor = (uintptr_t)head;
-    else
-        scope_list(scope, block, step);
 }
 
 static struct large *large_of(const void *block) {
@@ -166,7 +136,7 @@ static struct large *large_of(const void *block) {
     return large;
 }
 
-static __attribute__((noinline)) void free_large(void *block, size_t bytes) {
+static void free_large(void *block, size_t bytes) {
     struct large *large = large_of(block);
     uint32_t live = LARGE_LIVE;
     int before = errno;
@@ -198,18 +168,13 @@ static inline bool is_scoped(const void *block) {
     return false;
 }
 
-static __attribute__((noinline)) void free_general(void *block) {
+void front_free_no_small(void *block, size_t bytes) {
+    if (range_reserves((uintptr_t)block)) {
+        free_large(block, bytes);
+        return;
+    }
     expect_general(block);
     je_free(block);
-}
-
-FRONT_HOT void front_free_spanned(void *block, size_t bytes) {
-    if (LIKELY(tray_holds((uintptr_t)block)))
-        free_small(block, bytes);
-    else if (range_reserves((uintptr_t)block))
-        free_large(block, bytes);
-    else
-        free_general(block);
 }
 
 size_t front_usable(const void *block) {

@@ -45,17 +45,50 @@ void *front_alloc_aligned(size_t bytes, size_t align, const void *caller);
 void *front_resize(void *block, size_t bytes, const void *caller);
 
 /*
- * Where heap_may_hold() is true. Keeps errno. What is no block ends the process, if it is seen.
- * `bytes`: what the caller believes it has; 0: unknown.
+ * The ways that few blocks go, for front_free_sized(), which needs no frame since all return as far
+ * as it can see: a small one that is none, or has not so many bytes; one of another's tray; what is
+ * in no tray, though heap_may_hold().
  */
-void front_free_spanned(void *block, size_t bytes);
+void front_refuse_small(void *block, size_t bytes);
+void front_free_other(void *block);
+void front_free_no_small(void *block, size_t bytes);
 
-/* NULL: nothing. */
+/* The newest block's place is bumped again, any other is the next of its size. */
+static inline void front_free_small(void *block, size_t bytes) {
+    struct tray_head *head = tray_head_of(block);
+    struct tray *tray = tray_of((uintptr_t)block);
+    uint32_t step;
+    if (!__builtin_expect((uintptr_t)block % TRAY_GRANULE == 0 &&
+                          (step = tray_live_step(head)) <= TRAY_MOST &&
+                          bytes <= step - sizeof *head, 1)) {
+        front_refuse_small(block, bytes);
+        return;
+    }
+    /* relaxed: only whose it is matters, and that is this thread or it stays another's */
+    if (!__builtin_expect(atomic_load_explicit(&tray->owner, memory_order_relaxed) == here.heap,
+                          1)) {
+        front_free_other(block);
+        return;
+    }
+    struct scope *scope = tray->scope;
+    /* another thread that frees it at once is seen later (scope_small.c) */
+    __atomic_store_n(&head->mark, TRAY_FREED + step, __ATOMIC_RELAXED);
+    scope->freed_bytes += step;
+    if ((uintptr_t)head + step == scope->cursor)
+        scope->cursor = (uintptr_t)head;
+    else
+        scope_list(scope, block, step);
+}
+
+/* Keeps errno. NULL: nothing. What is no block ends the process, if it is seen. `bytes`: what the
+ * caller believes it has; 0: unknown. */
 static inline void front_free_sized(void *block, size_t bytes) {
     if (__builtin_expect(!heap_may_hold((uintptr_t)block), 1))
         je_free(block);
+    else if (__builtin_expect(tray_holds((uintptr_t)block), 1))
+        front_free_small(block, bytes);
     else
-        front_free_spanned(block, bytes);
+        front_free_no_small(block, bytes);
 }
 
 static inline void front_free(void *block) {

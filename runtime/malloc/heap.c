@@ -172,8 +172,8 @@ static void span_all(void) {
     }
     if (base >= end)
         return;
-    atomic_store_explicit(&heap_span.base, base, memory_order_relaxed);
-    atomic_store_explicit(&heap_span.bytes, end - base, memory_order_release);
+    __atomic_store_n(&heap_span.base, base, __ATOMIC_RELAXED);
+    __atomic_store_n(&heap_span.bytes, end - base, __ATOMIC_RELEASE);
 }
 
 static void make_key(void) {

@@ -137,15 +137,15 @@ extern __thread struct here here __attribute__((tls_model("initial-exec"), visib
  * what lies between. One comparison for all others. Nothing before there was a scope.
  */
 extern struct heap_span {
-    _Atomic(uintptr_t) base;
-    _Atomic(size_t) bytes;
-} heap_span;
+    uintptr_t base;
+    size_t bytes;
+} heap_span __attribute__((visibility("hidden")));
 
 static inline bool heap_may_hold(uintptr_t addr) {
     /* base, relaxed: whoever has a block of a scope has it from who saw it made.
      * bytes, acquire: pairs with span_all(); who frees another block there looks at the zone */
-    return addr - atomic_load_explicit(&heap_span.base, memory_order_relaxed) <
-           atomic_load_explicit(&heap_span.bytes, memory_order_acquire);
+    return addr - __atomic_load_n(&heap_span.base, __ATOMIC_RELAXED) <
+           __atomic_load_n(&heap_span.bytes, __ATOMIC_ACQUIRE);
 }
 
 /* ---- heap.c ---- */

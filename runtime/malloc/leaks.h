@@ -23,7 +23,7 @@
 
 extern struct leaks {
     _Atomic(uint8_t) count[LEAKS_KEYS]; /* of the scopes that the key has survived */
-} leaks;
+} leaks __attribute__((visibility("hidden")));
 
 static inline uint32_t leaks_key(const void *caller, size_t bytes) {
     uint64_t class = bytes >> 6; /* cheap, since every allocation in a scope asks */
