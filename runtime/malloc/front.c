@@ -193,12 +193,12 @@ static bool resize_small(void *block, size_t bytes) {
     struct tray *tray = tray_of((uintptr_t)block);
     struct scope *scope = here.scope;
     size_t step = tray_step(bytes), before = tray_step_of(head), usable = before - sizeof *head;
-    bool is_last = scope && scope->tray == tray && (uintptr_t)head + before == scope->cursor;
-    if (!is_last || bytes > FRONT_SMALL_MOST || (uintptr_t)head + step > scope->limit)
+    bool is_last = scope && scope->tray == tray && (uintptr_t)block + before == scope->cursor;
+    if (!is_last || bytes > FRONT_SMALL_MOST || (uintptr_t)block + step > scope->limit)
         return bytes <= usable && bytes >= usable / 2;
     scope->bytes = scope->bytes - before + step;
     head->mark = TRAY_LIVE + (uint32_t)step;
-    scope->cursor = (uintptr_t)head + step;
+    scope->cursor = (uintptr_t)block + step;
     return true;
 }
 

@@ -57,7 +57,7 @@ void front_free_no_small(void *block, size_t bytes);
 static inline void front_free_small(void *block, size_t bytes) {
     struct tray_head *head = tray_head_of(block);
     struct tray *tray = tray_of((uintptr_t)block);
-    uint32_t step;
+    size_t step;
     if (!__builtin_expect((uintptr_t)block % TRAY_GRANULE == 0 &&
                           (step = tray_live_step(head)) <= TRAY_MOST &&
                           bytes <= step - sizeof *head, 1)) {
@@ -72,12 +72,12 @@ static inline void front_free_small(void *block, size_t bytes) {
     }
     struct scope *scope = tray->scope;
     /* another thread that frees it at once is seen later (scope_small.c) */
-    __atomic_store_n(&head->mark, TRAY_FREED + step, __ATOMIC_RELAXED);
+    __atomic_store_n(&head->mark, TRAY_FREED + (uint32_t)step, __ATOMIC_RELAXED);
     scope->freed_bytes += step;
-    if ((uintptr_t)head + step == scope->cursor)
-        scope->cursor = (uintptr_t)head;
+    if ((uintptr_t)block + step == scope->cursor)
+        scope->cursor = (uintptr_t)block;
     else
-        scope_list(scope, block, step);
+        scope_list(scope, block, (uint32_t)step);
 }
 
 /* Keeps errno. NULL: nothing. What is no block ends the process, if it is seen. `bytes`: what the

@@ -48,7 +48,7 @@ struct scope_free {
 extern struct scope_free scope_free_none; /* of scopes without trays */
 
 struct scope {
-    /* the tray in use; none: both are 0 */
+    /* where the next block begins in the tray in use, and where none does; no tray: both are 0 */
     uintptr_t cursor, limit;
     struct tray *tray;
     struct scope_free *free; /* its own before it has trays */
@@ -255,14 +255,14 @@ void heap_unpark(struct scope *scope);
 
 /* The next place in the tray in use; NULL: there is no room for it. */
 static inline struct tray_head *scope_bump(struct scope *scope, size_t step, size_t align) {
-    uintptr_t start = scope->cursor + sizeof(struct tray_head);
+    uintptr_t start = scope->cursor;
     uintptr_t block = align > TRAY_GRANULE ? (start + align - 1) & ~(align - 1) : start;
-    if (!__builtin_expect(block - sizeof(struct tray_head) + step <= scope->limit, 1))
+    if (!__builtin_expect(block + step <= scope->limit, 1))
         return NULL;
     if (block > start)
         *tray_head_of((void *)start) =
             (struct tray_head){.mark = TRAY_GAP + (uint32_t)(block - start)};
-    scope->cursor = block - sizeof(struct tray_head) + step;
+    scope->cursor = block + step;
     return tray_head_of((void *)block);
 }
 

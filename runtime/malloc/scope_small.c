@@ -62,15 +62,15 @@ static void clear_lists(struct scope *scope) {
 
 static void use_tray(struct scope *scope, struct tray *tray) {
     scope->tray = tray;
-    scope->cursor = tray_first(tray);
-    scope->limit = tray_end(tray);
+    scope->cursor = tray_first(tray) + sizeof(struct tray_head);
+    scope->limit = (uintptr_t)tray + TRAY_BYTES;
 }
 
 static void put_aside(struct scope *scope) {
     struct tray *tray = scope->tray;
     if (!tray)
         return;
-    tray->used_to = scope->cursor;
+    tray->used_to = scope->cursor - sizeof(struct tray_head);
     tray->next = scope->full;
     scope->full = tray;
     scope->tray = NULL;
@@ -139,7 +139,7 @@ static void use_again(struct scope *scope, struct tray *tray) {
         return;
     scope->full = tray->next;
     use_tray(scope, tray);
-    scope->cursor = tray->used_to;
+    scope->cursor = tray->used_to + sizeof(struct tray_head);
 }
 
 static uint64_t turnover(const struct scope *scope) {

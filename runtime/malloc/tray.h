@@ -3,7 +3,7 @@
  * tray.h - trays: chunks of small blocks, with a count of those that are alive.
  *
  *     | struct tray | head block | head block | head  block | ... free |
- *     ^ multiple of TRAY_SPAN                                ^ cursor
+ *     ^ multiple of TRAY_SPAN                                ^ used to
  *
  * A tray has TRAY_BYTES of the TRAY_SPAN of addresses to the next one.
  *
@@ -53,7 +53,7 @@ struct tray {
     _Atomic(int64_t) balance;
     struct tray *next, *prev;     /* of all pinned trays; next: of the scope */
     struct scope *scope;          /* of the owner */
-    uintptr_t used_to;            /* where the cursor was when the tray was left */
+    uintptr_t used_to;            /* where the next head was to be when the tray was left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
     _Atomic(uint64_t) seal;       /* no other has the same; 0: it is not pinned */
     _Atomic(uint32_t) held;       /* hardened: blocks that are held back (guard.c) */
@@ -143,10 +143,6 @@ static inline uintptr_t tray_first(const struct tray *tray) {
 
 _Static_assert((sizeof(struct tray) + sizeof(struct tray_head)) % TRAY_GRANULE == 0,
                "the first block lies at a multiple of 16");
-
-static inline uintptr_t tray_end(const struct tray *tray) {
-    return (uintptr_t)tray + TRAY_BYTES - sizeof(struct tray_head);
-}
 
 /* Reserves the zone, on the first call, before there is any scope; false: there is none. */
 bool tray_prepare(void);
