@@ -26,8 +26,9 @@ extern struct leaks {
 } leaks __attribute__((visibility("hidden")));
 
 static inline uint32_t leaks_key(const void *caller, size_t bytes) {
-    uint64_t class = bytes >> 6; /* cheap, since every allocation in a scope asks */
-    return (uint32_t)(((uint64_t)(uintptr_t)caller ^ class << 48) * 0x9E3779B97F4A7C15u >> 51);
+    /* cheap, since every allocation in a scope asks */
+    uint32_t place = (uint32_t)(uintptr_t)caller, class = (uint32_t)bytes & ~63u;
+    return (place + 8 * class) * 0x9E3779B1u >> 19;
 }
 
 static inline bool leaks_is_sure(uint32_t key) {
