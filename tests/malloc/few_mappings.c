@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { BLOCKS = 16000, BLOCK_LEAST = 8200, BLOCK_RANGE = 4000, ROUNDS = 48000 };
+enum { BLOCKS = 8000, BLOCK_LEAST = 8200, BLOCK_RANGE = 4000, ROUNDS = 2 * BLOCKS };
 enum { HELD_MOST = 2 * 4096, OTHERS = 1000 }; /* mappings: of blocks, or of trays; else */
-enum { TRAY_BLOCKS = 7, TRAYS = 4400, OTHERS_FREED = 5000 };
+enum { TRAY_BLOCKS = 28, TRAYS = 4400, OTHERS_FREED = 5000 };
 enum { PAGE = 4096, MIB = 1 << 20, LARGE = 64 * MIB };
 
 static char *blocks[BLOCKS];
@@ -40,8 +40,8 @@ static void allocate_blocks(void) {
         blocks[i] = block_of(BLOCK_LEAST + draw(BLOCK_RANGE));
 }
 
-static void replace_blocks(void) {
-    for (unsigned i = 0; i < ROUNDS; i++) {
+static void replace_blocks(unsigned rounds) {
+    for (unsigned i = 0; i < rounds; i++) {
         char **block = &blocks[draw(BLOCKS)];
         free(*block);
         *block = block_of(BLOCK_LEAST + draw(BLOCK_RANGE));
@@ -50,7 +50,7 @@ static void replace_blocks(void) {
 
 static void replacing_needs_few(void) {
     unsigned before = act_mappings();
-    replace_blocks();
+    replace_blocks(ROUNDS);
     EXPECT(act_mappings() < before + HELD_MOST + OTHERS);
 }
 
@@ -61,7 +61,7 @@ static void replaced_blocks_need_few(void) {
 
 static void blocks_of_a_parent_need_few(void) {
     allocate_blocks();
-    replace_blocks();
+    replace_blocks(ROUNDS / 2);
     pid_t child = fork();
     if (child == 0) {
         replacing_needs_few();
@@ -107,7 +107,7 @@ static ebb_step begin(void) {
 static void use_trays(void) {
     static char *small[TRAYS * TRAY_BLOCKS];
     for (unsigned i = 0; i < TRAYS * TRAY_BLOCKS; i++)
-        EXPECT(small[i] = malloc(8000));
+        EXPECT(small[i] = malloc(2000));
     for (unsigned i = 0; i < TRAYS * TRAY_BLOCKS; i++)
         free(small[i]);
 }
@@ -117,7 +117,7 @@ static void use_trays_in_turn(ebb_step step) {
     unsigned before = act_mappings();
     EXPECT(ebb_step_end(step) == 0);
     EXPECT(act_mappings() > before + HELD_MOST / 2);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         step = begin();
         use_trays();
         EXPECT(ebb_step_end(step) == 0);
