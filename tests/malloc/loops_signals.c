@@ -4,7 +4,7 @@
  * that is a scope: at the moment when signals are let in again, and at each instruction of a wait.
  *
  * Run preloaded with libebb-malloc and EBB_MALLOC=turns:wait; and without turns, when all of it
- * must hold as well.
+ * must hold as well. A number: only one of so many instructions, where each takes long.
  */
 #include "malloc/one_wait.h"
 
@@ -150,6 +150,8 @@ static void who_jumps_out_leaves_no_turn(void) {
 
 /* ---- at each instruction ---- */
 
+static unsigned stride = 1; /* from one to the next */
+
 #if defined(__x86_64__)
 enum { TRAP_FLAG = 0x100, INSTRUCTIONS = 10000, NO_MORE = 3 };
 
@@ -199,7 +201,7 @@ static void *is_traced(void *stack) {
 /* Each in a child: what the hardened library holds back of many threads is taken for survivors. */
 static void a_handler_loops_at_any_instruction_of_a_wait(void) {
     int status = 0;
-    for (instruction = 1; status == 0; instruction++) {
+    for (instruction = 1; status == 0; instruction += stride) {
         EXPECT(instruction < INSTRUCTIONS);
         pid_t child = fork();
         EXPECT(child >= 0);
@@ -214,7 +216,7 @@ static void a_handler_loops_at_any_instruction_of_a_wait(void) {
 }
 #endif
 
-int main(void) {
+int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(a_handler_that_loops_leaves_no_scope),
         ACT(who_jumps_out_leaves_no_turn),
@@ -222,6 +224,8 @@ int main(void) {
         ACT(a_handler_loops_at_any_instruction_of_a_wait),
 #endif
     };
+    if (count > 1)
+        stride = (unsigned)atoi(words[1]);
     const char *options = getenv("EBB_MALLOC");
     has_turns = options && strstr(options, "turns:wait") && ebb_scope_is_served();
     EXPECT(pipe(always) == 0 && write(always[1], "x", 1) == 1);
