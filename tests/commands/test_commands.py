@@ -14,18 +14,20 @@ import subprocess
 import tempfile
 import unittest
 
-from tree import RELEASE, SOURCE, Tree, is_alive, take_default_signals, wait_until
+from tree import NO_C, PROJECT, RELEASE, SOURCE, Tree, is_alive, take_default_signals, wait_until
 
 ANEW = "was configured otherwise, and is made anew"
 NOBODY = 65534
 
 
 class Case(unittest.TestCase):
+    project = PROJECT
+
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
-        self.tree = Tree(self.scratch / "tree")
+        self.tree = Tree(self.scratch / "tree", self.project)
 
     def assert_says(self, result, code, *words):
         self.assertEqual(result[0], code, result[1])
@@ -69,6 +71,8 @@ class Bench(Case):
 
 
 class Tests(Case):
+    project = NO_C
+
     def interrupt(self, script, number, to_all):
         """Starts tests/run, and signals it, as Ctrl-C does or as kill does, in that script."""
         at_work = self.tree.waits(script)
@@ -107,8 +111,10 @@ class Tests(Case):
         self.assert_says(self.tree.tests("--only", "gcc"), 1, "0 passed, 1 failed")
 
     def test_tests_that_never_ran_are_missed(self):
+        (self.tree.folder / "gone.c").write_text("int main(void) { return 0; }\n")
         with open(self.tree.folder / "meson.build", "a") as build_file:
-            build_file.write("test('gone', executable('gone', 'bench/churn/churn.c'),\n"
+            build_file.write("add_languages('c', native: false)\n"
+                             "test('gone', executable('gone', 'gone.c'),\n"
                              "  is_parallel: false, priority: -1)\n")
         (self.tree.folder / "test.sh").write_text("rm gone\n")
         self.assert_says(self.tree.tests("--only", "gcc"), 1, "meson test FAILED",
@@ -128,6 +134,8 @@ class Tests(Case):
         self.assert_says(copy.tests("--only", "gcc"), 1, "0 ok, 1 NOT OK")
 
     def seed(self):
+        """It is said whatever becomes of the build, which is not tried here."""
+        (self.tree.folder / "meson.build").write_text("project('ebb')\nerror('no build')\n")
         said = self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": ""})[1]
         return int(re.search(r"^tests/run: seed +EBB_FRESH_SEED=(\d+)$", said, re.MULTILINE)[1])
 

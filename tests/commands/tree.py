@@ -18,15 +18,18 @@ COMMANDS = ["bench/run", "tests/run", "tests/tally.py", "python/setup.py", "pyth
             "meson_options.txt"]
 LIMIT = 120  # seconds; for what hangs
 
+SCRIPTS = """\
+custom_target('built', output: 'built', build_by_default: true,
+  command: [find_program('sh'), files('build.sh'), '@OUTPUT@'])
+test('tested', find_program('sh'), args: files('test.sh'))
+"""
 PROJECT = """\
 project('ebb', 'c', version: '1.2.3', default_options: ['b_ndebug=false'])
 add_project_arguments('-DCHECK="' + get_option('check') + '"', language: 'c')
 subdir('bench/churn')
 subdir('python/ebb')
-custom_target('built', output: 'built', build_by_default: true,
-  command: [find_program('sh'), files('build.sh'), '@OUTPUT@'])
-test('tested', find_program('sh'), args: files('test.sh'))
-"""
+""" + SCRIPTS
+NO_C = "project('ebb', version: '1.2.3')\n" + SCRIPTS  # in half of the time: no compiler is tried
 CHURN = """\
 #include <stdio.h>
 #ifndef __OPTIMIZE__
@@ -44,7 +47,6 @@ int main(void)
 }
 """
 FILES = {
-    "meson.build": PROJECT,
     "build.sh": 'echo built >"$1"\n',
     "test.sh": "exit 0\n",
     "bench/traces/none": "",
@@ -60,9 +62,9 @@ RELEASE = "checks cheap, without asserts, optimized 1, of tree one"
 
 
 class Tree:
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        for name, text in FILES.items():
+    def __init__(self, folder, project=PROJECT):
+        self.folder, self.project = pathlib.Path(folder), project
+        for name, text in {**FILES, "meson.build": project}.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -75,11 +77,11 @@ class Tree:
         """With all that was built, as `cp -a` and `mv` leave it; then changed."""
         shutil.copytree(self.folder, folder)
         other = Tree.__new__(Tree)
-        other.folder = pathlib.Path(folder)
+        other.folder, other.project = pathlib.Path(folder), self.project
         for name in ("bench/churn/churn.c", "python/ebb/library"):
             path = other.folder / name
             path.write_text(path.read_text().replace("tree one", "tree two"))
-        (other.folder / "meson.build").write_text(PROJECT.replace("1.2.3", "1.2.4"))
+        (other.folder / "meson.build").write_text(self.project.replace("1.2.3", "1.2.4"))
         return other
 
     def start(self, *command, **options):
