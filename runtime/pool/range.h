@@ -56,7 +56,8 @@ struct range {
     size_t pieces_bytes, region_count, pool_count;
 };
 
-extern struct range range;
+/* Hidden, which -fvisibility says of no declaration: else its address is loaded each time. */
+extern struct range range __attribute__((visibility("hidden")));
 
 /* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
 int range_prepare(void);
