@@ -95,6 +95,7 @@ static void *take_blocks(struct region *host, size_t head, size_t bytes, void **
         block_claim(host, *data);
         return block;
     }
+    undo_begin(host);
     ebb_region_release(region_handle(host), *data);
     undo_restore(host, &undo);
     return NULL;

@@ -53,6 +53,7 @@ static void take_counts_back(const struct attempt *attempt) {
 
 void attempt_abandon(struct attempt *attempt) {
     struct region *region = attempt->region;
+    undo_begin(region);
     while (region->objects != attempt->newest)
         ebb_object_end(region->objects);
     take_counts_back(attempt);

@@ -404,6 +404,7 @@ static int make_views(struct journey *journey, struct luggage *luggage) {
     for (size_t i = first; i < luggage->count; i++) {
         struct ebb_tensor *fresh = tensor_compact(target, luggage->old[i], journey->site);
         if (!fresh) {
+            undo_begin(target);
             while (i > first)
                 give_view(luggage, --i);
             return error_latest();
@@ -415,7 +416,8 @@ static int make_views(struct journey *journey, struct luggage *luggage) {
     return 0;
 }
 
-static void give_views(struct luggage *luggage) {
+static void give_views(const struct region *target, struct luggage *luggage) {
+    undo_begin(target);
     for (size_t i = luggage->count - luggage->views; i < luggage->count; i++)
         give_view(luggage, i);
 }
@@ -430,7 +432,7 @@ static int move_blocks(struct journey *journey, struct luggage *luggage) {
                                 luggage->count - luggage->views, gathering->anywhere,
                                 journey->site, &journey->cost);
         if (result)
-            give_views(luggage);
+            give_views(gathering->target, luggage);
     }
     if (result)
         undo_restore(gathering->target, &undo);

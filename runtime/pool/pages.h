@@ -34,6 +34,7 @@ struct pages {
     size_t kept_bytes;       /* of hot_bytes */
     bool welcomes_huge;      /* of the kind's own: the system was told so of some pages */
     bool leaving;            /* others are to read what is kept: it serves nobody here */
+    bool undoing;            /* a call that fails gives back what it took: nobody is to read that */
     const struct kind *kind; /* where slabs come from and what is behind their pages */
     void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */
     struct cuda_hold cuda;   /* of kinds that a device has to do with */

@@ -457,6 +457,7 @@ static int acquire_all(struct promotion *promotion) {
             continue;
         for (size_t left = i + 1; left < promotion->count; left++)
             forget_weight(&promotion->list[left]);
+        undo_begin(promotion->target);
         while (i--)
             abandon(promotion, &promotion->list[i]);
         for (size_t left = 0; left < promotion->count; left++)
@@ -482,13 +483,11 @@ static int acquire_and_commit(struct promotion *promotion) {
     unlist_rest(promotion);
     weigh_all(promotion);
     int result = acquire_all(promotion);
-    if (result) {
+    if (result)
         undo_restore(promotion->target, &undo);
-        return result;
-    }
-    for (size_t i = 0; i < promotion->count; i++)
+    for (size_t i = 0; i < promotion->count && !result; i++)
         commit(promotion, &promotion->list[i]);
-    return 0;
+    return result;
 }
 
 static int promote(struct promotion *promotion) {

@@ -348,9 +348,9 @@ bool cleanup_is_lost(const struct ebb_cleanup *node);
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
 /* The region closes, and its contents are sent: what its cleanups release keeps its bytes, and its
- * place. By who has the region. */
+ * place, but for what a call took that fails (undo.h). By who has the region. */
 static inline bool region_is_leaving(const struct region *region) {
-    return region->shared && region->pool->pages.leaving;
+    return region->shared && region->pool->pages.leaving && !region->pool->pages.undoing;
 }
 
 /* The bytes of a block that was released: late reads are seen in checked builds. */

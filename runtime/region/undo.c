@@ -121,8 +121,18 @@ void undo_remember(struct region *region, struct undo *undo) {
         remember(region->safe, &undo->safe);
 }
 
+static void set_undoing(const struct region *region, bool undoing) {
+    if (region->shared) /* the pool is of one thread, then */
+        region->pool->pages.undoing = undoing;
+}
+
+void undo_begin(const struct region *region) {
+    set_undoing(region, true);
+}
+
 void undo_restore(struct region *region, const struct undo *undo) {
     static const struct undo_part nothing;
+    set_undoing(region, false);
     restore(region, &undo->pages);
     if (region->safe)
         restore(region->safe, undo->had_safe ? &undo->safe : &nothing);

@@ -26,6 +26,9 @@ struct undo {
 /* What the region counts now. */
 void undo_remember(struct region *region, struct undo *undo);
 
+/* What the region got since is released from here on, and goes although that is being sent. */
+void undo_begin(const struct region *region);
+
 /* Everything that the region got since is released: it counts again what it counted then, less what
  * other threads have released meanwhile. */
 void undo_restore(struct region *region, const struct undo *undo);

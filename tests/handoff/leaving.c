@@ -214,6 +214,50 @@ static void what_a_cleanup_resets_is_left(void **state) {
     leave_what_is_ended(true);
 }
 
+/* ---- calls that fail ---- */
+
+struct failing {
+    struct ebb_cleanup cleanup;
+    ebb_region child, root;
+    void *blocks[2];
+    int result;
+    struct ebb_region_stats before, after;
+};
+
+static int promote_too_much(void *data) {
+    struct failing *failing = data;
+    struct ebb_survivor list[] = {survivor_of(failing->blocks[0], EBB_PROMOTE_COPY),
+                                  survivor_of(failing->blocks[1], EBB_PROMOTE_COPY)};
+    failing->before = stats_of(failing->root);
+    failing->result = ebb_promote(failing->child, failing->root, list, 2, NULL);
+    failing->after = stats_of(failing->root);
+    return 0;
+}
+
+/* What it took is nobody's: it goes as it would in any other region. */
+static void a_call_that_fails_leaves_no_trace(void **state) {
+    ebb_pool *pool = shared_pool(1, 4 * MIB);
+    ebb_region root = OPEN(.pool = pool, .limit_bytes = MIB), child = OPEN(.parent = root);
+    ebb_region newer = OPEN(.parent = root);
+    struct failing failing = {.cleanup = {.run = promote_too_much, .data = &failing},
+                              .child = child, .root = root};
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_cleanup_add(newer, &failing.cleanup), 0);
+    (void)block_of(root, 1, 16); /* so the copy is moved on by padding */
+    failing.blocks[0] = block_of(child, 700, 64);
+    failing.blocks[1] = block_of(child, MIB / 2, 64);
+    size_t offset = ebb_region_offset(root, failing.blocks[0]);
+    assert_int_equal(ebb_region_send(root, failing.blocks[1], &parcel), 0);
+    assert_int_equal(failing.result, EBB_E_REGION_LIMIT);
+    assert_memory_equal(&failing.before.blocks, &failing.after.blocks, sizeof(struct ebb_meter));
+    assert_memory_equal(&failing.before.used, &failing.after.used, sizeof(struct ebb_meter));
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, MIB / 2, (unsigned)(MIB / 2)));
+    assert_true(pattern_holds(ebb_lease_at(lease, offset, 700), 700, 700));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 /* Nor does what is full take it. */
 static int fill_up(void *data) {
     struct taker *taker = data;
@@ -271,6 +315,7 @@ int main(void) {
         cmocka_unit_test(what_a_cleanup_releases_is_left),
         cmocka_unit_test(what_a_cleanup_rewinds_is_left),
         cmocka_unit_test(what_a_cleanup_resets_is_left),
+        cmocka_unit_test(a_call_that_fails_leaves_no_trace),
         cmocka_unit_test(a_full_slot_leaves_it_too),
         cmocka_unit_test(a_limit_leaves_it_too),
     };
