@@ -23,6 +23,7 @@ enum {
     MODEL_BLOCKS = 700,   /* alive at once */
     MODEL_MARKS = 10,     /* per region */
     MODEL_GHOSTS = 64,    /* ended blocks and closed handles that are remembered */
+    MODEL_LISTED = 24,    /* of one promotion */
     MODEL_NONE = -1
 };
 
@@ -48,6 +49,7 @@ struct shadow_mark {
 struct shadow_region {
     ebb_region handle;
     bool open, sealed;
+    uint64_t opened; /* when */
     int parent;
     unsigned depth;
     size_t limit;
@@ -140,9 +142,40 @@ void op_trim(struct model *model);
 void op_limit(struct model *model);
 void op_use_closed(struct model *model);
 
+/* ---- promotions: trees.c ---- */
+
+struct listing {
+    int source, target;
+    struct ebb_survivor list[MODEL_LISTED];
+    struct shadow_block before[MODEL_LISTED]; /* what was listed, to compare and to copy */
+    size_t count, owned;                      /* owned: by the source */
+    uint64_t alive;                           /* blocks, in the source and below it */
+};
+
+/* Some blocks of some region, to go to an ancestor or itself; false if there is none now. */
+bool listing_make(struct model *model, struct listing *listing);
+/* It was promoted: the shadow follows. Or it failed: nothing changed, and there was a reason. */
+void listing_follow(struct model *model, const struct listing *listing);
+void listing_check_failure(const struct model *model, const struct listing *listing, int result);
+/* Now that the source was closed, keeping it: what that says fits. */
+void listing_check_end(const struct model *model, const struct listing *listing,
+                       const struct ebb_promoted *cost, uint64_t lost);
+
 /* ---- play.c ---- */
 
+struct act {
+    void (*act)(struct model *model);
+    unsigned weight;
+};
+
+/* One of them, by their weights. */
+void model_act(struct model *model, const struct act *acts, size_t count);
+
 enum model_flags { MODEL_SHARED = 1, MODEL_LIMITED = 2, MODEL_FAULTY = 4 };
+
+/* A model with nothing in it; whatever ends the process from now on says its seed. */
+struct model *model_begin(uint64_t seed, ebb_pool *pool, unsigned flags);
+void model_end(struct model *model);
 
 /* `ops` operations from this seed on the pool (NULL: measuring). Closes all it opened. */
 void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags);

@@ -52,18 +52,14 @@ size_t model_align(struct model *model) {
 
 /* ---- playing ---- */
 
-static const struct {
-    void (*act)(struct model *model);
-    unsigned weight;
-} acts[] = {
+static const struct act all_acts[] = {
     {op_alloc, 300},  {op_release, 215}, {op_resize, 60},   {op_realloc, 50},
     {op_open, 40},    {op_close, 12},    {op_reset, 4},     {op_seal, 1},
     {op_mark, 16},    {op_rewind, 10},   {op_promote, 24},  {op_close_keeping, 10},
     {op_trim, 2},     {op_limit, 2},     {op_use_closed, 4}, {op_release_ghost, 30},
 };
 
-static void act(struct model *model) {
-    static const size_t count = sizeof acts / sizeof *acts;
+void model_act(struct model *model, const struct act *acts, size_t count) {
     unsigned sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += acts[i].weight;
@@ -99,7 +95,7 @@ static void say_where(int signal_number) {
     raise(signal_number);
 }
 
-void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags) {
+struct model *model_begin(uint64_t seed, ebb_pool *pool, unsigned flags) {
     struct model *model = calloc(1, sizeof *model);
     if (!model)
         abort();
@@ -110,12 +106,21 @@ void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags) {
     model->trace = getenv("EBB_TRACE") != NULL;
     playing = model;
     signal(SIGABRT, say_where);
+    return model;
+}
+
+void model_end(struct model *model) {
+    playing = NULL;
+    free(model);
+}
+
+void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags) {
+    struct model *model = model_begin(seed, pool, flags);
     for (model->op = 0; model->op < ops; model->op++) {
-        act(model);
+        model_act(model, all_acts, sizeof all_acts / sizeof *all_acts);
         if (model->op % 500 == 499 || (model->trace && !model->shared))
             shadow_check_all(model);
     }
     end(model);
-    playing = NULL;
-    free(model);
+    model_end(model);
 }

@@ -86,7 +86,8 @@ int shadow_open(struct model *model, ebb_region handle, int parent, size_t limit
     while (model->regions[at].open)
         at++;
     model->regions[at] = (struct shadow_region){
-        .handle = handle, .open = true, .parent = parent, .limit = limit, .sealed = sealed,
+        .handle = handle, .open = true, .opened = ++model->now, .parent = parent,
+        .limit = limit, .sealed = sealed,
         .depth = parent == MODEL_NONE ? 1 : model->regions[parent].depth + 1};
     return at;
 }
@@ -243,17 +244,21 @@ static void check_block(const struct model *model, const struct shadow_block *bl
 
 static void check_pool(const struct model *model) {
     struct ebb_pool_stats stats = {.size = sizeof stats};
-    uint64_t blocks = 0, requested = 0, used = 0;
+    uint64_t blocks = 0, requested = 0, used = 0, owned = 0, pinned = 0;
     MODEL_DEMAND(model, ebb_check_pool(model->pool) == 0);
     MODEL_DEMAND(model, ebb_pool_read_stats(model->pool, &stats) == 0);
     for (int at = 0; at < MODEL_REGIONS; at++)
         if (model->regions[at].open) {
+            struct ebb_region_stats region = region_stats(model, at);
             blocks += model->regions[at].blocks.current;
             requested += model->regions[at].requested.current;
-            used += region_stats(model, at).used.current;
+            used += region.used.current;
+            owned += region.reserved.current;
+            pinned += region.pinned;
         }
     MODEL_DEMAND(model, stats.blocks.current == blocks && stats.used.current == used);
     MODEL_DEMAND(model, stats.requested.current == requested);
+    MODEL_DEMAND(model, stats.owned == owned && stats.pinned == pinned);
     MODEL_DEMAND(model, stats.used.current + stats.waste + stats.cached == stats.reserved.current);
 }
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { LISTED = 24 };
-
 static ebb_region handle(const struct model *model, int region) {
     return region == MODEL_NONE ? (ebb_region){NULL, 0} : model->regions[region].handle;
 }
@@ -126,12 +124,6 @@ void op_rewind(struct model *model) {
 
 /* ---- promotions ---- */
 
-struct listing {
-    struct ebb_survivor list[LISTED];
-    struct shadow_block before[LISTED]; /* what was listed, to compare and to copy */
-    size_t count;
-};
-
 static int find_block(const struct model *model, const void *address) {
     for (unsigned i = 0; i < model->block_count; i++)
         if (model->blocks[i].addr == address)
@@ -147,11 +139,10 @@ static bool is_listed(const struct listing *listing, const void *address) {
 }
 
 /* Some blocks of the source and now and then one that the target owns already. */
-static void make_list(struct model *model, int source, int target, struct listing *listing) {
-    size_t most = 1 + model_below(model, LISTED);
-    listing->count = 0;
+static void fill_list(struct model *model, struct listing *listing) {
+    size_t most = 1 + model_below(model, MODEL_LISTED);
     while (listing->count < most) {
-        int from = model_chance(model, 15) ? target : source;
+        int from = model_chance(model, 15) ? listing->target : listing->source;
         int block = shadow_some_block_of(model, from);
         if (block == MODEL_NONE || is_listed(listing, model->blocks[block].addr))
             break;
@@ -161,7 +152,29 @@ static void make_list(struct model *model, int source, int target, struct listin
         survivor->pin_percent = model_chance(model, 2) ? (uint16_t)model_below(model, 200) : 0;
         survivor->align = model_chance(model, 4) ? model_align(model) : 0;
         listing->before[listing->count++] = model->blocks[block];
+        listing->owned += from == listing->source;
     }
+}
+
+static uint64_t count_below(const struct model *model, int region) {
+    uint64_t count = 0;
+    for (int at = 0; at < MODEL_REGIONS; at++)
+        if (model->regions[at].open && (at == region || shadow_is_above(model, region, at)))
+            count += model->regions[at].blocks.current;
+    return count;
+}
+
+bool listing_make(struct model *model, struct listing *listing) {
+    int source = shadow_some_region(model), target = source;
+    if (source == MODEL_NONE || model->phantom || model->block_count + MODEL_LISTED > MODEL_BLOCKS)
+        return false;
+    unsigned up = 1 + (unsigned)model_below(model, model->regions[source].depth);
+    while (up-- && model->regions[target].parent != MODEL_NONE)
+        target = model->regions[target].parent;
+    *listing = (struct listing){.source = source, .target = target,
+                                .alive = count_below(model, source)};
+    fill_list(model, listing);
+    return true;
 }
 
 /* The list was promoted: the shadow follows what each entry says became of it. */
@@ -184,21 +197,19 @@ static void follow_one(struct model *model, int target, const struct ebb_survivo
     }
 }
 
-static void follow(struct model *model, int source, int target, struct listing *listing) {
-    if (source == target)
+void listing_follow(struct model *model, const struct listing *listing) {
+    if (listing->source == listing->target)
         return;
     /* copies are all made before anything is relinked: that is what the peaks see */
     for (int relinks = 0; relinks < 2; relinks++)
         for (size_t i = 0; i < listing->count; i++)
             if ((listing->list[i].mode == EBB_PROMOTE_RELINK) == relinks)
-                follow_one(model, target, &listing->list[i], &listing->before[i]);
+                follow_one(model, listing->target, &listing->list[i], &listing->before[i]);
 }
 
 /* It failed: no entry changed, and there was a reason. */
-static void check_failure(const struct model *model, int source, int target, int result,
-                          const struct listing *listing) {
-    const struct shadow_region *to = &model->regions[target];
-    if (to->sealed && source != target)
+void listing_check_failure(const struct model *model, const struct listing *listing, int result) {
+    if (model->regions[listing->target].sealed && listing->source != listing->target)
         MODEL_DEMAND(model, result == EBB_E_SEALED);
     else
         MODEL_DEMAND(model, result == EBB_E_REGION_LIMIT || result == EBB_E_POOL_LIMIT ||
@@ -207,64 +218,46 @@ static void check_failure(const struct model *model, int source, int target, int
         MODEL_DEMAND(model, listing->list[i].block == listing->before[i].addr);
 }
 
-static bool choose_pair(struct model *model, int *source, int *target) {
-    *source = shadow_some_region(model);
-    if (*source == MODEL_NONE || model->phantom || model->block_count + LISTED > MODEL_BLOCKS)
-        return false;
-    unsigned up = 1 + (unsigned)model_below(model, model->regions[*source].depth);
-    for (*target = *source; up-- && model->regions[*target].parent != MODEL_NONE;)
-        *target = model->regions[*target].parent;
-    return true;
+void listing_check_end(const struct model *model, const struct listing *listing,
+                       const struct ebb_promoted *cost, uint64_t lost) {
+    MODEL_DEMAND(model, lost == listing->alive - listing->owned);
+    MODEL_DEMAND(model, cost->copied_blocks + cost->relinked_blocks == listing->owned);
 }
 
 void op_promote(struct model *model) {
-    int source, target;
     static _Thread_local struct listing listing;
     struct ebb_promoted cost = {0};
-    if (!choose_pair(model, &source, &target))
+    if (!listing_make(model, &listing))
         return;
-    make_list(model, source, target, &listing);
+    int source = listing.source, target = listing.target;
     int result = ebb_promote(handle(model, source), handle(model, target), listing.list,
                              listing.count, &cost);
     model_say(model, "region %d: promote %zu to %d: %d", source, listing.count, target, result);
     if (result == 0)
-        follow(model, source, target, &listing);
+        listing_follow(model, &listing);
     else
-        check_failure(model, source, target, result, &listing);
+        listing_check_failure(model, &listing, result);
     shadow_check_region(model, source);
     shadow_check_region(model, target);
 }
 
-static uint64_t count_below(const struct model *model, int region) {
-    uint64_t count = 0;
-    for (int at = 0; at < MODEL_REGIONS; at++)
-        if (model->regions[at].open && (at == region || shadow_is_above(model, region, at)))
-            count += model->regions[at].blocks.current;
-    return count;
-}
-
 void op_close_keeping(struct model *model) {
-    int source, target;
     static _Thread_local struct listing listing;
     struct ebb_promoted cost = {0};
-    uint64_t lost = 0, moved = 0;
-    if (!choose_pair(model, &source, &target) || source == target)
+    uint64_t lost = 0;
+    if (!listing_make(model, &listing) || listing.source == listing.target)
         return;
-    make_list(model, source, target, &listing);
-    uint64_t alive = count_below(model, source);
-    for (size_t i = 0; i < listing.count; i++)
-        moved += listing.before[i].owner == source;
+    int source = listing.source, target = listing.target;
     int result = ebb_close_keeping(handle(model, source), handle(model, target), listing.list,
                                    listing.count, &cost, &lost);
     model_say(model, "region %d: close keeping %zu in %d: %d", source, listing.count, target,
               result);
     if (result == 0) {
-        follow(model, source, target, &listing);
+        listing_follow(model, &listing);
         shadow_close(model, source);
-        MODEL_DEMAND(model, lost == alive - moved);
-        MODEL_DEMAND(model, cost.copied_blocks + cost.relinked_blocks == moved);
+        listing_check_end(model, &listing, &cost, lost);
     } else {
-        check_failure(model, source, target, result, &listing);
+        listing_check_failure(model, &listing, result);
         shadow_check_region(model, source);
     }
     shadow_check_region(model, target);
