@@ -285,6 +285,11 @@ bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
     return bytes <= RANGE_MOST && (bytes <= free || (used <= most && bytes <= most - used));
 }
 
+size_t pool_cold_left(const struct ebb_pool *pool) {
+    size_t most = most_bytes(pool), held = pool->reserved.current;
+    return most == SIZE_MAX ? most : size_align_down(most - size_smaller(most, held), EBB_PAGE);
+}
+
 size_t pool_most_cold(const struct ebb_pool *pool) {
     if (!pool->limit_reserved)
         return SIZE_MAX;

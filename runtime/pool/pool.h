@@ -189,6 +189,9 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
 /* Cold pages that the limit still allows to be made resident. Lock held. */
 size_t pool_most_cold(const struct ebb_pool *pool);
 
+/* Those that there are besides, if it is of a slot, which ends somewhere. Lock held. */
+size_t pool_cold_left(const struct ebb_pool *pool);
+
 /* Pages became resident though others are hot, which did not fit: in the first steps those that
  * would make a new peak go in return, as long as that costs less than what there is. Lock held,
  * before it is noted. */

@@ -461,7 +461,7 @@ bool runs_claim(struct region *region, size_t bytes, size_t align) {
         least > RANGE_MOST)
         return false;
     pthread_mutex_lock(&pool->lock);
-    if (pool->pages.hot_bytes && least <= pool_most_cold(pool))
+    if (pool->pages.hot_bytes && least <= pool_cold_left(pool))
         claim_locked(region); /* if that is not enough, there are others */
     else if (pool->pages.hot_bytes)
         claim_at(region, find_claim(region, bytes, align));

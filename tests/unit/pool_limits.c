@@ -339,6 +339,24 @@ static void pages_beside_a_run_are_claimed_at_the_limit(void **state) {
     pool_end(pool);
 }
 
+/* Pages of a slot that would not do stay cached. */
+static void what_the_end_of_a_slot_refuses_takes_nothing(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 4 * MIB);
+    ebb_region root = OPEN(.pool = pool), region = OPEN(.parent = root), other;
+    block_of(region, 64 * KIB, 64);
+    other = OPEN(.parent = root);
+    block_of(other, 1 * MIB, 64);
+    assert_int_equal(ebb_region_close(other), 0);
+    size_t reserved = stats_of(region).reserved.current;
+    uint64_t cached = pool_stats_of(pool).cached;
+    assert_true(cached >= 1 * MIB);
+    assert_no_block(ebb_region_alloc(region, 4 * MIB, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(stats_of(region).reserved.current, reserved);
+    assert_int_equal(pool_stats_of(pool).cached, cached);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_on_used_bytes_is_exact_in_the_small_lane),
@@ -360,6 +378,7 @@ int main(void) {
         cmocka_unit_test(refused_blocks_claim_no_pages),
         cmocka_unit_test(a_block_that_scattered_pages_do_not_hold_claims_none),
         cmocka_unit_test(pages_beside_a_run_are_claimed_at_the_limit),
+        cmocka_unit_test(what_the_end_of_a_slot_refuses_takes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
