@@ -21,37 +21,47 @@ static inline void meter_subtract(struct ebb_meter *meter, uint64_t amount) {
  * before anything can leave: the inline tally does so when it is folded.
  */
 struct flow {
-    uint64_t in;  /* everything that ever came */
-    uint64_t out; /* everything that left */
+    uint64_t in;   /* everything that ever came */
+    int64_t below; /* how much may come before the peak is passed; less than 0: it was passed */
     uint64_t peak;
 };
 
 static inline uint64_t flow_now(const struct flow *flow) {
-    return flow->in - flow->out;
+    return (uint64_t)((int64_t)flow->peak - flow->below);
 }
 
-static inline void flow_enter(struct flow *flow, uint64_t amount) {
-    flow->in += amount;
-    if (flow->in - flow->out > flow->peak)
-        flow->peak = flow->in - flow->out;
+/* Everything that left. */
+static inline uint64_t flow_out(const struct flow *flow) {
+    return flow->in - flow_now(flow);
 }
 
 /* Notes the highest so far; returns how much may come before it is passed. */
 static inline uint64_t flow_note_peak(struct flow *flow) {
-    uint64_t now = flow->in - flow->out;
-    uint64_t peak = now > flow->peak ? now : flow->peak; /* no branch: nobody could foretell it */
-    flow->peak = peak;
-    return peak - now;
+    int64_t passed = flow->below < 0 ? flow->below : 0; /* no branch: nobody could foretell it */
+    flow->peak = (uint64_t)((int64_t)flow->peak - passed);
+    flow->below -= passed;
+    return (uint64_t)flow->below;
+}
+
+/* Something comes, and the highest is noted later. */
+static inline void flow_bring(struct flow *flow, uint64_t amount) {
+    flow->in += amount;
+    flow->below -= (int64_t)amount;
+}
+
+static inline void flow_enter(struct flow *flow, uint64_t amount) {
+    flow_bring(flow, amount);
+    if (__builtin_expect(flow->below < 0, 0))
+        flow_note_peak(flow);
 }
 
 static inline void flow_leave(struct flow *flow, uint64_t amount) {
-    flow->out += amount;
+    flow->below += (int64_t)amount;
 }
 
 /* What came and left, and was never more than there was before. */
 static inline void flow_pass(struct flow *flow, uint64_t amount) {
     flow->in += amount;
-    flow->out += amount;
 }
 
 /* One part of the whole becomes larger or smaller: only an increase adds to what ever came. */

@@ -484,11 +484,11 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
     if (span.events_to > now.due.event_count || span.events_from > span.events_to)
         return; /* it was left, by who is at work there */
     uint32_t from = count_span(&now, &span);
-    counted->in += span.slots_to - from;
-    counted->out += span.blocks_left;
-    requested->in += span.bytes_came;
-    requested->out += span.bytes_left;
-    used->in += (uint64_t)(now.slots[span.slots_to].before - now.slots[from].before) *
-                RANGE_GRANULE;
-    used->out += (uint64_t)span.granules_left * RANGE_GRANULE;
+    uint64_t granules = now.slots[span.slots_to].before - now.slots[from].before;
+    flow_bring(counted, span.slots_to - from);
+    flow_leave(counted, span.blocks_left);
+    flow_bring(requested, span.bytes_came);
+    flow_leave(requested, span.bytes_left);
+    flow_bring(used, granules * RANGE_GRANULE);
+    flow_leave(used, (uint64_t)span.granules_left * RANGE_GRANULE);
 }

@@ -493,9 +493,15 @@ void count_uncharge_below(struct region *region, const struct region *until, siz
 
 static inline void count_block(struct region *region, size_t requested, size_t used) {
     region->calm = 0;
-    flow_enter(&region->counted, 1);
-    flow_enter(&region->requested, requested);
-    flow_enter(&region->used, used);
+    flow_bring(&region->counted, 1);
+    flow_bring(&region->requested, requested);
+    flow_bring(&region->used, used);
+    int64_t below = region->counted.below | region->requested.below | region->used.below;
+    if (__builtin_expect(below < 0, 0)) { /* one of them is */
+        flow_note_peak(&region->counted);
+        flow_note_peak(&region->requested);
+        flow_note_peak(&region->used);
+    }
 }
 
 static inline void count_block_gone(struct region *region, size_t requested, size_t used) {

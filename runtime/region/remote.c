@@ -85,9 +85,9 @@ static struct before look(struct region *region) {
  * undo.c. */
 static void note_drained(struct region *region, const struct before *before) {
     small_fold(region);
-    region->drained.blocks += region->counted.out - before->counted.out;
-    region->drained.requested += region->requested.out - before->requested.out;
-    region->drained.used += region->used.out - before->used.out;
+    region->drained.blocks += flow_out(&region->counted) - flow_out(&before->counted);
+    region->drained.requested += flow_out(&region->requested) - flow_out(&before->requested);
+    region->drained.used += flow_out(&region->used) - flow_out(&before->used);
     region->drained_large += before->large_used - region->large_used;
 }
 

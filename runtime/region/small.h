@@ -94,9 +94,9 @@ static inline bool small_count_in(struct region *region, size_t *count) {
         return false; /* padding may be left of popped blocks, so the tally does not tell */
     uint64_t tally = region->lane.tally;
     size_t blocks = tally & 0xffff;
-    region->counted.in += blocks;
-    region->requested.in += tally >> 16;
-    region->used.in += advance;
+    flow_bring(&region->counted, blocks);
+    flow_bring(&region->requested, tally >> 16);
+    flow_bring(&region->used, advance);
     region->window->window.live += SMALL_LIVE(blocks, advance);
     region->lane.tally = 0;
     region->folded = region->lane.cursor;

@@ -401,12 +401,12 @@ static bool reach_from_outside(const volatile struct track *track, struct reach 
 /* What came and left since it was gathered. */
 static void include(const struct track *track, const struct reach *reach, struct flow *counted,
                     struct flow *requested, struct flow *used) {
-    counted->out += tide_left(&track->blocks);
-    requested->out += tide_left(&track->bytes);
-    used->out += tide_left(&track->granules) * RANGE_GRANULE;
-    counted->in += reach->blocks - track->blocks.from;
-    requested->in += reach->bytes - track->bytes.from;
-    used->in += (reach->granules - track->granules.from) * RANGE_GRANULE;
+    flow_leave(counted, tide_left(&track->blocks));
+    flow_leave(requested, tide_left(&track->bytes));
+    flow_leave(used, tide_left(&track->granules) * RANGE_GRANULE);
+    flow_bring(counted, reach->blocks - track->blocks.from);
+    flow_bring(requested, reach->bytes - track->bytes.from);
+    flow_bring(used, (reach->granules - track->granules.from) * RANGE_GRANULE);
 }
 
 void track_include(const struct track *track, struct flow *counted, struct flow *requested,
@@ -420,7 +420,9 @@ void track_include(const struct track *track, struct flow *counted, struct flow 
 }
 
 static void raise(struct flow *flow, uint64_t most) {
-    flow->peak = size_larger(flow->peak, flow_now(flow) + most);
+    flow->below -= (int64_t)most;
+    flow_note_peak(flow);
+    flow_leave(flow, most);
 }
 
 /* Every block of the region was seen, so all others are in its counters. */
