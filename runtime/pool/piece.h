@@ -251,12 +251,13 @@ static inline void piece_push(struct ebb_piece **head, struct ebb_piece *piece) 
 }
 
 static inline void piece_unlink(struct ebb_piece **head, struct ebb_piece *piece) {
-    if (piece->prev)
-        piece->prev->next = piece->next;
+    struct ebb_piece *next = piece->next, *prev = piece->prev;
+    if (prev)
+        prev->next = next;
     else
-        *head = piece->next;
-    if (piece->next)
-        piece->next->prev = piece->prev;
+        *head = next;
+    if (next)
+        next->prev = prev;
 }
 
 static inline uintptr_t piece_end(const struct ebb_piece *piece) {

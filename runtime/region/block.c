@@ -335,8 +335,10 @@ static __attribute__((noinline)) void *allocate_small(struct region *region, siz
 /* Apart, so that what a plan serves has no more to do. */
 static __attribute__((noinline)) void *allocate_plain(struct region *region, size_t bytes,
                                                       size_t align) {
-    return small_suits(bytes, align) ? allocate_small(region, bytes, align)
-                                     : large_alloc(region, bytes, align, true);
+    if (align > EBB_SMALL_MAX_ALIGN)
+        return large_alloc(region, bytes, align, true);
+    return bytes <= EBB_SMALL_MAX_BYTES ? allocate_small(region, bytes, align)
+                                        : large_alloc_plain(region, bytes);
 }
 
 /* The next slot's block is born in the parent. */
@@ -429,8 +431,7 @@ static int release_placed(struct region *region, struct ebb_piece *piece, uintpt
         track_note_end(region_track(region), addr); /* while the address is the region's */
     if (piece->state == PIECE_WINDOW)
         return small_release(region, piece, addr);
-    large_release(region, piece);
-    return 0;
+    return large_release(region, piece);
 }
 
 static __attribute__((noinline)) int release_noting(struct track *track, struct track_slot *slot) {
@@ -486,10 +487,8 @@ static __attribute__((noinline)) int release_ordinary(struct region *region, uin
         struct ebb_piece *piece = range_block_at(addr);
         if (piece_key(piece) == region->quick_key && piece_covers(piece, addr))
             return small_release(region, piece, addr);
-        if (ends_quickly(region, piece, addr)) {
-            large_release(region, piece);
-            return 0;
-        }
+        if (ends_quickly(region, piece, addr))
+            return large_release_plain(region, piece);
         if (is_beside_births(region, piece, addr))
             return release_beside_births(region, piece, addr);
     }

@@ -38,8 +38,19 @@ static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
 /* Small beside what the main run has been used for. */
 static inline bool is_small_there(const struct region *region, size_t bytes) {
     const struct ebb_piece *run = region->main_run;
-    return run && region->highest > run->addr &&
-           bytes <= (region->highest - run->addr) / SMALL_PART;
+    return run && bytes <= (region->highest - run->addr) / SMALL_PART;
+}
+
+/* Where the top ends as far as it has been used. */
+static inline uintptr_t used_end(const struct region *region, const struct ebb_piece *top) {
+    return size_smaller(region->highest, piece_end(top));
+}
+
+/* False: what the top has been used for has no room for the block, or is no less than the gap. */
+static inline bool may_suit_top(const struct region *region, const struct ebb_piece *gap,
+                                size_t bytes) {
+    const struct ebb_piece *top = region->top;
+    return top && used_end(region, top) - top->addr - bytes < gap->bytes - bytes;
 }
 
 /* What the top has been used for fits a small block better than any gap, so larger gaps stay whole.
@@ -49,12 +60,10 @@ static bool suits_top(const struct region *region, const struct ebb_piece *gap, 
     const struct ebb_piece *top = region->top, *run = region->main_run;
     uint64_t all = region->reserved.current;
     bool keeps = region->keeper && !region->hinted && !region->measuring; /* measured as played */
-    if (!top || keeps || run->bytes < all - all / BESIDE_PART)
+    if (keeps || run->bytes < all - all / BESIDE_PART || !may_suit_top(region, gap, bytes))
         return false;
-    uintptr_t start = size_align(top->addr, align);
-    uintptr_t highest = size_smaller(region->highest, piece_end(top));
-    return start < highest && bytes <= highest - start && highest - top->addr < gap->bytes &&
-           bytes <= (highest - run->addr) / SMALL_PART;
+    uintptr_t start = size_align(top->addr, align), end = used_end(region, top);
+    return start < end && bytes <= end - start && bytes <= (end - run->addr) / SMALL_PART;
 }
 
 /* The smallest free piece that fits, or the top, if it suits better or none does; else NULL. */
@@ -93,6 +102,30 @@ ONE_BODY void cut_rest(struct region *region, struct ebb_piece *piece, size_t by
         region->top = rest;
     else
         fit_insert(&region->fit, rest);
+}
+
+/* Takes the first `bytes` of a piece in the fit; `rest` is the entry that is had next. */
+ONE_BODY void cut_begin(struct region *region, struct ebb_piece *piece, struct ebb_piece *rest,
+                        size_t bytes) {
+    uintptr_t addr = piece->addr + bytes;
+    size_t left = piece->bytes - bytes;
+    fit_leave(&region->fit, piece);
+    if (!left) {
+        region->fit.count--;
+        return;
+    }
+    struct ebb_piece *after = piece->after;
+    region->store.free = rest->next;
+    region->store.ready--;
+    piece_put_addr(rest, addr);
+    piece_put_bytes(rest, left);
+    rest->word = piece->word;
+    rest->after = after;
+    after->before = rest;
+    rest->before = piece;
+    piece->after = rest;
+    piece_put_bytes(piece, bytes);
+    fit_enter(&region->fit, rest, left);
 }
 
 /* The piece, without what lies before `start`, which stays free. */
@@ -249,25 +282,59 @@ __attribute__((noinline)) void large_free(struct region *region, struct ebb_piec
     free_apart(region, piece);
 }
 
+/* The same out of the way: in line it needs registers that nobody else does. */
+static __attribute__((noinline)) void free_elsewhere(struct region *region,
+                                                     struct ebb_piece *piece) {
+    free_apart(region, piece);
+}
+
 /* True if the block is the first of a run that may go back to the pool. */
 static bool leads_a_run(const struct region *region, const struct ebb_piece *block) {
     const struct ebb_piece *run = region->main_run;
     return !block->before && block->after != region->top && !(run && block->after == run->run.end);
 }
 
+/* The block joins the free piece before it, and nothing free lies behind. */
+ONE_BODY void free_behind(struct region *region, struct ebb_piece *before,
+                          struct ebb_piece *block) {
+    struct ebb_piece *after = block->after;
+    size_t bytes = before->bytes + block->bytes;
+    fit_leave(&region->fit, before);
+    before->flag = false;
+    piece_put_bytes(before, bytes);
+    before->after = after;
+    after->before = before;
+    piece_give(&region->store, block);
+    fit_enter(&region->fit, before, bytes);
+}
+
 /* A block that was released is loose. Where free pages are in front of it there is nothing to wait
  * for, and where there is nothing at all its run may be wholly free. */
-static void let_loose(struct region *region, struct ebb_piece *block) {
-    large_settle(region);
-    if ((block->before && block->before->state == PIECE_FREE) || leads_a_run(region, block)) {
-        free_apart(region, block);
-        return;
+ONE_BODY void let_loose(struct region *region, struct ebb_piece *block) {
+    struct ebb_piece *before = block->before;
+    if (before && before->state == PIECE_FREE) {
+        if (block->after->state == PIECE_BLOCK)
+            free_behind(region, before, block);
+        else
+            free_elsewhere(region, block);
+    } else if (leads_a_run(region, block)) {
+        free_elsewhere(region, block);
+    } else {
+        block->state = PIECE_LOOSE;
+        region->loose = block;
     }
-    block->state = PIECE_LOOSE;
-    region->loose = block;
 }
 
 /* ---- blocks ---- */
+
+/* There is more to see to than the block that comes or goes: what was bumped is not in the counters
+ * yet, what was released waits, a budget wants to hear of it. */
+static inline bool has_more_to_do(const struct region *region) {
+    /* relaxed: as in remote_look() */
+    void *remote = atomic_load_explicit(&region->remote, memory_order_relaxed);
+    uintptr_t folded = region->lane.cursor ^ region->folded;
+    return ((uintptr_t)region->loose | (uintptr_t)remote | folded | region->metered) != 0;
+}
 
 /* The budget is charged, and the block has its place; or NULL with an error. */
 ONE_BODY struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t align,
@@ -287,9 +354,9 @@ ONE_BODY struct ebb_piece *begin_block(struct region *region, size_t bytes, size
     return block;
 }
 
+/* What was bumped is in the counters. */
 ONE_BODY void *enter_block(struct region *region, struct ebb_piece *block, size_t bytes,
                            size_t used) {
-    small_fold(region);
     block->state = PIECE_BLOCK;
     block->flag = false;
     block->claimed = false;
@@ -308,35 +375,72 @@ ONE_BODY void *enter_block(struct region *region, struct ebb_piece *block, size_
     return (void *)block->addr;
 }
 
+ONE_BODY void *fold_and_enter(struct region *region, struct ebb_piece *block, size_t bytes,
+                              size_t used) {
+    small_fold(region);
+    return enter_block(region, block, bytes, used);
+}
+
+/* Most blocks begin a free piece. What is not so simple goes the long way, and nothing was done. */
+void *large_alloc_plain(struct region *region, size_t bytes) {
+    size_t used = size_align(bytes, EBB_UNIT);
+    if (has_more_to_do(region) || fit_is_empty(&region->fit))
+        return large_alloc(region, bytes, EBB_UNIT, true);
+    struct ebb_piece *piece = fit_find_here(&region->fit, used), *rest;
+    if (!piece || (rest = region->store.free) == NULL ||
+        (is_small_there(region, used) && may_suit_top(region, piece, used)))
+        return large_alloc(region, bytes, EBB_UNIT, true);
+    cut_begin(region, piece, rest, used);
+    return enter_block(region, piece, bytes, used);
+}
+
 void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone) {
     size_t used;
     struct ebb_piece *block = begin_block(region, bytes, align, false, &used);
     if (block)
-        return enter_block(region, block, bytes, used);
+        return fold_and_enter(region, block, bytes, used);
     return alone ? block_refused(region, bytes, align) : NULL;
 }
 
 void *large_alloc_behind(struct region *region, size_t bytes, size_t align) {
     size_t used;
     struct ebb_piece *block = begin_block(region, bytes, align, true, &used);
-    return block ? enter_block(region, block, bytes, used) : NULL;
+    return block ? fold_and_enter(region, block, bytes, used) : NULL;
 }
 
-void large_release(struct region *region, struct ebb_piece *block) {
-    small_fold(region);
+/* The block leaves the counters, and its bytes. */
+ONE_BODY void leave_block(struct region *region, struct ebb_piece *block) {
     region->large_used -= block->bytes;
     count_block_gone(region, block->block.requested, block->bytes);
-    count_uncharge(region, block->bytes);
     region_poison(region, block->addr, block->bytes);
+}
+
+int large_release(struct region *region, struct ebb_piece *block) {
+    small_fold(region);
+    leave_block(region, block);
+    count_uncharge(region, block->bytes);
     if (block->block.spare) {
         promote_return(region, block);
-        return;
+        return 0;
     }
     piece_unlink(&region->blocks, block);
-    if (block->block.run)
+    if (block->block.run) {
         relinked_release(region, block);
-    else
-        let_loose(region, block);
+        return 0;
+    }
+    large_settle(region);
+    let_loose(region, block);
+    return 0;
+}
+
+int large_release_plain(struct region *region, struct ebb_piece *block) {
+    if (region->track || has_more_to_do(region) ||
+        ((uintptr_t)block->block.run | (uintptr_t)block->block.spare))
+        return large_release(region, block);
+    leave_block(region, block);
+    piece_unlink(&region->blocks, block);
+    let_loose(region, block);
+    return 0;
 }
 
 /* Takes `extra` bytes from the free piece behind the block. */

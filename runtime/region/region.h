@@ -367,7 +367,12 @@ void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone)
 /* The same at the end of a free place, out of the way of what comes, for a valid request. */
 void *large_alloc_behind(struct region *region, size_t bytes, size_t align);
 
-void large_release(struct region *region, struct ebb_piece *block);
+/* As large_alloc() of a block that stands alone, of more than EBB_SMALL_MAX_BYTES, aligned as all
+ * are, in a region without a track: quickly where that is simple. */
+void *large_alloc_plain(struct region *region, size_t bytes);
+
+int large_release(struct region *region, struct ebb_piece *block);       /* 0 */
+int large_release_plain(struct region *region, struct ebb_piece *block); /* quickly if it can be */
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);
 
 /* A place of `bytes` (multiple of EBB_UNIT) outside of all lists, or NULL with an error. */
