@@ -61,11 +61,12 @@ struct tray {
     uint16_t gone_bytes;          /* of whole pages; since then */
 };
 
-/* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
+/* In front of each block. A block's address is a multiple of 16, its head's is 8 less. The key is
+ * what a byte too many of the block before overwrites, as no harm comes of that. */
 struct tray_head {
+    uint32_t key;  /* who allocates, see leaks.h; TRAY_NO_KEY */
     uint32_t mark; /* TRAY_LIVE, or another for what is none, and the step in its low half: bytes to
                     * the next head; of a dead one that was thinned, to what is alive */
-    uint32_t key;  /* who allocates, see leaks.h; TRAY_NO_KEY */
 };
 
 #define TRAY_LIVE 0xEB1E0000u

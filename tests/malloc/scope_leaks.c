@@ -276,6 +276,18 @@ static void test_a_tray_whose_last_block_goes_is_the_threads_next(void **state) 
     finish(step);
 }
 
+/* Its key is what lies behind the block before it, and any number will do. */
+static void test_a_few_bytes_above_a_block_harm_no_more_than_a_key(void **state) {
+    ebb_step step = begin(*state);
+    char *block = make(24, 1), *next = make(24, 2);
+    memset(block + 24, 0x41, 4);
+    assert_int_equal(front_usable(next), 24);
+    finish(step);
+    finish(begin(*state));
+    end(next, 24, 2);
+    end(block, 24, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_what_leaks_is_allocated_elsewhere),
@@ -291,6 +303,7 @@ int main(void) {
         SERVED(test_who_stays_is_found_between_many_others),
         SERVED(test_who_stays_is_found_between_many_trays),
         SERVED(test_a_tray_whose_last_block_goes_is_the_threads_next),
+        SERVED(test_a_few_bytes_above_a_block_harm_no_more_than_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
