@@ -3,8 +3,6 @@
  * fit.c - best fit over bins (see fit.h).
  */
 #include "pool/fit.h"
-#include "base/check.h"
-#include "base/size.h"
 #include "pool/range.h"
 
 _Static_assert(RANGE_MOST <= (size_t)EBB_UNIT << (FIT_BINS / FIT_SUBS - 1), "any has a bin");

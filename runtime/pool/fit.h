@@ -13,6 +13,7 @@
 #ifndef EBB_POOL_FIT_H
 #define EBB_POOL_FIT_H
 
+#include "base/check.h"
 #include "pool/piece.h"
 
 #include <string.h>
@@ -88,6 +89,7 @@ FIT_HERE void fit_enter(struct fit *fit, struct ebb_piece *piece, size_t bytes) 
     unsigned bin = fit_bin(bytes);
     uint64_t filled = fit->filled[bin / 64], bit = (uint64_t)1 << bin % 64;
     struct ebb_piece **head = &fit->bins[bin], *first = NULL;
+    CHECK(bin < FIT_BINS);
     piece->free.bin = bin;
     if (filled & bit) {
         first = *head;
