@@ -269,11 +269,16 @@ static size_t most_bytes(const struct ebb_pool *pool) {
     return limit ? size_smaller(limit, slot) : slot;
 }
 
+/* Whole pages that are left of so many bytes; SIZE_MAX, where nothing bounds them, stays that. */
+static size_t left_of(size_t most, size_t taken) {
+    return most == SIZE_MAX ? most : size_align_down(most - size_smaller(most, taken), EBB_PAGE);
+}
+
 size_t pool_room(struct ebb_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    size_t most = most_bytes(pool), used = pool->pages.run_bytes;
+    size_t room = left_of(most_bytes(pool), pool->pages.run_bytes);
     pthread_mutex_unlock(&pool->lock);
-    return most == SIZE_MAX ? most : size_align_down(most - size_smaller(most, used), EBB_PAGE);
+    return room;
 }
 
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
@@ -286,16 +291,12 @@ bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
 }
 
 size_t pool_cold_left(const struct ebb_pool *pool) {
-    size_t most = most_bytes(pool), held = pool->reserved.current;
-    return most == SIZE_MAX ? most : size_align_down(most - size_smaller(most, held), EBB_PAGE);
+    return left_of(most_bytes(pool), pool->reserved.current);
 }
 
 size_t pool_most_cold(const struct ebb_pool *pool) {
-    if (!pool->limit_reserved)
-        return SIZE_MAX;
-    size_t held = pool->reserved.current;
-    return pool->limit_reserved > held ? size_align_down(pool->limit_reserved - held, EBB_PAGE)
-                                       : 0;
+    size_t limit = pool->limit_reserved;
+    return left_of(limit ? limit : SIZE_MAX, pool->reserved.current);
 }
 
 /* Takes what is hot where it can, then what is cold; *gained or a new run. */
