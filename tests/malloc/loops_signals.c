@@ -225,7 +225,7 @@ int main(int count, char **words) {
 #endif
     };
     if (count > 1)
-        stride = (unsigned)atoi(words[1]);
+        EXPECT((stride = (unsigned)atoi(words[1])) > 0);
     const char *options = getenv("EBB_MALLOC");
     has_turns = options && strstr(options, "turns:wait") && ebb_scope_is_served();
     EXPECT(pipe(always) == 0 && write(always[1], "x", 1) == 1);
