@@ -297,7 +297,7 @@ static void sized_frees(void) {
 
 /* By the C library's other names for them, which some old programs and languages use. */
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
+extern void *__libc_memalign(size_t, size_t), *__libc_valloc(size_t), *__libc_pvalloc(size_t);
 extern void __libc_free(void *);
 
 static void other_names(void) {
@@ -306,6 +306,8 @@ static void other_names(void) {
     free(__libc_calloc(1, 100));
     free(__libc_realloc(malloc(100), 200));
     free(__libc_memalign(64, 100));
+    free(__libc_valloc(100));
+    free(__libc_pvalloc(100));
     __libc_free(malloc(100));
     printf("%s: other names: errno %s\n", where, name_of(errno));
 }

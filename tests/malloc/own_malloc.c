@@ -27,6 +27,8 @@ void free_aligned_sized(void *block, size_t align, size_t bytes) __attribute__((
 void *__libc_malloc(size_t bytes);
 void __libc_free(void *block);
 void *__libc_realloc(void *block, size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_memalign(size_t align, size_t bytes);
 
 enum { LARGE = 10 << 20, TURNS = 100, MOST = 200 << 20 };
 
@@ -43,6 +45,14 @@ void free(void *block) {
 void *realloc(void *block, size_t bytes) {
     reallocs++;
     return __libc_realloc(block, bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+    return __libc_calloc(count, bytes);
+}
+
+void *memalign(size_t align, size_t bytes) {
+    return __libc_memalign(align, bytes);
 }
 #else
 enum { HEAD = 16 };
@@ -180,6 +190,14 @@ static void it_is_called(void) {
     free(block);
 }
 
+/* By the C library's names, or not. */
+static void the_rest_of_the_family_works(void) {
+    char *volatile zeroed = calloc(10, 10), *volatile aligned = memalign(4096, 100);
+    EXPECT(zeroed && !zeroed[99] && aligned && (uintptr_t)aligned % 4096 == 0);
+    free(zeroed);
+    free(aligned);
+}
+
 /* What libebb mallocs of an export it frees as well. */
 static void what_is_handed_out_goes(void) {
     ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.name = "own"));
@@ -195,6 +213,7 @@ static void what_is_handed_out_goes(void) {
 int main(void) {
     static const struct act acts[] = {
         ACT(it_is_called),
+        ACT(the_rest_of_the_family_works),
         ACT(arrays_are_resized_by_its_realloc),
         ACT(sizes_are_freed_by_its_free),
 #ifdef WRAPS
