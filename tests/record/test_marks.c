@@ -97,6 +97,25 @@ static void functions_of_a_modules_library_are_found(void **state)
     trace_free(trace);
 }
 
+// What turns of libebb-malloc would be of a server that has no steps.
+static void turns_of_a_loop_are_regions(void **state)
+{
+    enum { TURNS = 20 };
+    char command[1024];
+    struct ebb_trace *trace;
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record -q --function epoll_wait -o %s -- /usr/bin/python3 -c 'import asyncio\n"
+             "async def turn():\n"
+             "    for _ in range(%d): kept = bytes(9000); await asyncio.sleep(0.001)\n"
+             "asyncio.run(turn())'", path, TURNS);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_true(count(trace, TRACE_BEGIN, 0) >= TURNS);
+    trace_free(trace);
+}
+
 // The program reads what is no function, and would read the recorder's code.
 static void data_is_not_watched(void **state)
 {
@@ -543,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_function_that_is_nowhere_harms_no_thread),
         cmocka_unit_test(libraries_that_are_being_loaded_are_left_alone),
         cmocka_unit_test(functions_of_a_modules_library_are_found),
+        cmocka_unit_test(turns_of_a_loop_are_regions),
         cmocka_unit_test(data_is_not_watched),
         cmocka_unit_test(functions_are_found_behind_a_program_at_a_fixed_address),
         cmocka_unit_test(every_call_is_of_the_function_that_it_was_of),
