@@ -42,6 +42,11 @@ class Place:
             raise Absent("the package onnxruntime-node has no library for this machine")
         return str(found[-1])
 
+    def node(self):
+        """The newer one that fetch.sh gets where the machine's is too old."""
+        machine = MACHINES.get(platform.machine(), platform.machine())
+        return self.fetched / "node_modules" / f"node-linux-{machine}" / "bin" / "node"
+
     def made(self, name):
         if not (self.fetched / name).is_file():
             raise Absent(f"{name} has not been made")
@@ -72,8 +77,8 @@ def version_of(node):
     return done.stdout.strip(), int(number[1])
 
 
-def need_node(package=None):
-    """The program; an older one than npm's package asks for, as `>=20`, is none."""
+def need_node(package=None, newer=None):
+    """The program; where npm's package asks for a newer one, as `>=20`, that, or there is none."""
     node = shutil.which("node")
     if not node:
         raise Absent("node is not installed")
@@ -82,6 +87,8 @@ def need_node(package=None):
         described = json.loads((package / "package.json").read_text(encoding="utf-8"))
         least = re.match(r">= *(\d+)", described.get("engines", {}).get("node", ""))
         if least and version < int(least[1]):
+            if newer and newer.is_file():
+                return str(newer)
             raise Absent(f"npm's package {package.name} needs node {least[1]}, not {told}")
     return node
 
@@ -123,8 +130,8 @@ def node_server(place):
 
 
 def llama_server(place):
-    return [need_node(place.package("node-llama-cpp")), str(HERE / "llama_server.mjs"),
-            str(place.fetched), place.made("model.gguf")]
+    node = need_node(place.package("node-llama-cpp"), place.node())
+    return [node, str(HERE / "llama_server.mjs"), str(place.fetched), place.made("model.gguf")]
 
 
 def torch_server(place):

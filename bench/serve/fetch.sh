@@ -13,6 +13,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1:?fetch.sh FOLDER}
 onnxruntime=1.30.0
 llama=3.22.1
+node=20.20.2 # node-llama-cpp asks for 20, and Debian 12 has 18
 
 case $(uname -m) in
 x86_64) machine=x64 ;;
@@ -41,6 +42,8 @@ install() { # version wanted of the first package, packages with versions
 mkdir -p "$folder"
 [ -f "$folder/package.json" ] || echo '{ "private": true }' >"$folder/package.json"
 install $onnxruntime "onnxruntime-node@$onnxruntime"
+has_node=$(node --version 2>/dev/null | sed -n 's/^v\([0-9]*\)\..*/\1/p')
+[ "${has_node:-0}" -ge ${node%%.*} ] || install $node "node-linux-$machine@$node"
 install $llama "node-llama-cpp@$llama" "@node-llama-cpp/linux-$machine@$llama"
 /usr/bin/python3 "$here/onnx_model.py" "$folder/model.onnx"
 /usr/bin/python3 "$here/gguf_model.py" "$folder/model.gguf"

@@ -378,8 +378,12 @@ class Node(unittest.TestCase):
                     (package / "package.json").write_text(json.dumps(engines))
                     self.assertEqual(cases.need_node(package), str(node))
                 (package / "package.json").write_text('{"engines": {"node": ">=20.0.0"}}')
+                newer = cases.Place(None, pathlib.Path(folder)).node()
                 with self.assertRaisesRegex(cases.Absent, "package needs node 20, not v18.20.4"):
-                    cases.need_node(package)
+                    cases.need_node(package, newer)
+                newer.parent.mkdir(parents=True)
+                newer.touch()
+                self.assertEqual(cases.need_node(package, newer), str(newer))
 
     def test_one_that_does_not_tell_its_version_is_none(self):
         with tempfile.TemporaryDirectory() as folder:
