@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <glob.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -367,6 +368,24 @@ static void the_hard_instances_are_planned_within_known_heights(void **state)
     }
 }
 
+// With no more work than the end of a step may take.
+static void recorded_steps_are_planned_within_two_percent(void **state)
+{
+    char words[2048];
+    glob_t traces;
+
+    (void)state;
+    snprintf(words, sizeof words, "%s/*.trace.gz", getenv("EBB_TRACES"));
+    assert_int_equal(glob(words, 0, NULL, &traces), 0);
+    for (size_t i = 0; i < traces.gl_pathc; i++) {
+        snprintf(words, sizeof words, "--tsv %s", traces.gl_pathv[i]);
+        assert_int_equal(run_program("EBB_PLAN", words), 0);
+        if (value("height_over_live_median") > 1.005 || value("height_over_live_worst") > 1.02)
+            fail_msg("%s", said);
+    }
+    globfree(&traces);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +405,7 @@ int main(void)
         cmocka_unit_test(running_out_of_memory_is_no_result),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
         cmocka_unit_test(the_hard_instances_are_planned_within_known_heights),
+        cmocka_unit_test(recorded_steps_are_planned_within_two_percent),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
