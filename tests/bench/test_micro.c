@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_micro.c - ebb-micro on bad words, full disks, and in an environment that is set for others.
+// test_micro.c - ebb-micro on bad words, full disks, and in an environment that is set for others;
+// and how long the inline functions are.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,6 +144,26 @@ static void ends_of_steps_free_the_blocks(void **state)
     }
 }
 
+// Of each compiler that is installed: what is due, and blocks that are bumped.
+static void what_is_inline_is_few_instructions(void **state)
+{
+    unsigned rows = 0;
+
+    (void)state;
+    assert_int_equal(run_program("EBB_INSTRUCTIONS", ""), 0);
+    for (const char *row = said; (row = strstr(row, "micro\tinstructions\t")) != NULL; rows++) {
+        const char *end = strchr(row, '\n');
+
+        assert_non_null(end);
+        while (end[-1] != '\t')
+            end--;
+        if (strtol(end, NULL, 10) > 15)
+            fail_msg("%s", said);
+        row = end;
+    }
+    assert_true(rows == 4 || rows == 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_contestant_that_breaks_off_is_a_failure),
         cmocka_unit_test(a_contestant_that_never_begins_is_a_failure),
         cmocka_unit_test(ends_of_steps_free_the_blocks),
+        cmocka_unit_test(what_is_inline_is_few_instructions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
