@@ -291,7 +291,19 @@ static uint32_t seek_key(struct track *track, uint32_t key) {
     uint32_t far = next_with_key(plan, key, cursor);
     if (far < plan->slot_count)
         track->pending = far + 1;
+    else
+        track->longer++;
     return plan->slot_count;
+}
+
+/* What is late is in the slot's way, as a loop was longer than the plan's: the one that goes back
+ * over it begins that much earlier. The slot is for who comes when what is late has gone. */
+static bool waits(struct track *track, const struct track_slot *slot, size_t bytes, uint32_t key) {
+    bool may = key && track->plan->by_key && track->serving && track->longer;
+    if (!may || bytes > slot->room || is_free(track, slot))
+        return false;
+    track->longer--;
+    return true;
 }
 
 /* ---- the slow way to a slot ---- */
@@ -382,6 +394,8 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
         note_miss(track, bytes, guest && serving); /* else the parent was not asked */
     track->due.strayed |= !block && slot->room;
+    if (!block && !above && waits(track, slot, bytes, key))
+        return NULL;
     if (!block || above)
         skip(track, id + 1);
     track->cursor = track->missed_at = id + 1;
@@ -464,7 +478,8 @@ struct track_missed track_missed(const struct track *track) {
                                  .grown = seen->grown, .strange = seen->strange,
                                  .cursor = track_cursor(track),
                                  .passed = track->passed, .missed_at = track->missed_at,
-                                 .misses = track->misses, .had_grown = track->had_grown};
+                                 .misses = track->misses, .longer = track->longer,
+                                 .had_grown = track->had_grown};
 }
 
 /* No slot was passed: neither is it one more in a row, nor anything that the plan does not know. */
@@ -503,6 +518,7 @@ void track_unmiss(struct track *track, const struct track_missed *before) {
     track->seen.missed_bytes = before->bytes;
     track->seen.turned_away_bytes = before->turned_away_bytes;
     track->seen.grown = before->grown;
+    track->longer = before->longer;
     if (track_cursor(track) != before->cursor)
         unpass(track, before);
     else

@@ -250,7 +250,7 @@ static void reset(struct track *track) {
     memset(&track->seen, 0, sizeof track->seen);
     track->arena = NULL;
     track->passed = track->cursor = track->served_to = track->overdue_count = 0;
-    track->misses = track->missed_at = track->pending = track->held = 0;
+    track->misses = track->missed_at = track->pending = track->longer = track->held = 0;
     track->record_count = track->released = 0;
     track->open = track->serving = track->shadowing = track->recording = false;
     track->expecting = false;

@@ -183,7 +183,7 @@ struct track {
     bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
     bool had_refused;   /* what came was far too large for slots in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST], overdue_count;
-    uint32_t missed_at, misses; /* in a row */
+    uint32_t missed_at, misses, longer; /* in a row; of loops, behind the plan's: serve.c */
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
     /* bytes of large blocks of the parent, without guests: */
@@ -289,7 +289,7 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 /* What the plan missed, and how far it was: to be so again, as what is no block was not missed. */
 struct track_missed {
     uint64_t blocks, bytes, turned_away_bytes, grown, strange;
-    uint32_t cursor, passed, missed_at, misses;
+    uint32_t cursor, passed, missed_at, misses, longer;
     bool had_grown;
 };
 struct track_missed track_missed(const struct track *track);

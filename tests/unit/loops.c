@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * loops.c - what a site makes of loops with keys that are never alike: which one is planned, and
- * what becomes of a plan when others are larger, or shorter, than all that led to it.
+ * what becomes of a plan when others are larger, shorter or longer than all that led to it.
  */
 #include "kit/passes.h"
 
@@ -103,12 +103,56 @@ static void the_longest_has_no_room_for_all_sizes_of_shorter_ones(void **state) 
     }
 }
 
+/* Forth, and back over what that left; blocks that are missed. */
+static unsigned take_both_ways(ebb_site *site, unsigned trips) {
+    struct ebb_site_stats before = site_stats(site);
+    ebb_step step = ebb_step_begin(site, 0);
+    void *kept[32][2];
+    for (unsigned k = 0; k < trips; k++) {
+        void *hidden = ebb_step_alloc(step, 32 * KIB, 64, 1);
+        for (unsigned i = 0; i < 2; i++) {
+            kept[k][i] = ebb_step_alloc(step, (i ? 24 : 8) * KIB, 64, 2 + i);
+            assert_true(hidden && kept[k][i]);
+            pattern_fill(kept[k][i], 8 * KIB, k);
+        }
+        assert_int_equal(ebb_region_release(step.region, hidden), 0);
+    }
+    for (unsigned k = trips; k--;) {
+        void *gradient = ebb_step_alloc(step, 32 * KIB, 64, 4);
+        assert_non_null(gradient);
+        memset(gradient, 0, 32 * KIB);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_true(pattern_holds(kept[k][i], 8 * KIB, k));
+            assert_int_equal(ebb_region_release(step.region, kept[k][i]), 0);
+        }
+        assert_int_equal(ebb_region_release(step.region, gradient), 0);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+    return (unsigned)(site_stats(site).missed - before.missed);
+}
+
+/* For each trip more three blocks have no slot, and one of the way back comes too early. */
+static void the_way_back_of_a_longer_loop_is_served(void **state) {
+    enum { TRIPS = 20, MORE = 3 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < LEARN_FIRST; i++)
+        take_both_ways(site, TRIPS);
+    assert_int_equal(take_both_ways(site, TRIPS), 0);
+    for (unsigned more = 1; more <= MORE; more++) {
+        assert_int_equal(take_both_ways(site, TRIPS + more), 4 * more);
+        assert_int_equal(take_both_ways(site, TRIPS), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(blocks_are_larger_than_those_of_the_longest),
         STAGED(the_longest_never_comes_again),
         STAGED(the_longest_has_no_room_for_all_sizes_of_shorter_ones),
         STAGED(a_note_is_compared_with_the_next_record_only),
+        STAGED(the_way_back_of_a_longer_loop_is_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
