@@ -5,6 +5,8 @@
  * An allocator for the host's memory takes the place of torch's. Where a thread has entered a
  * region, storages of some size are tensors of it, held by an export each: whatever collate keeps
  * of them stays valid, as with ebb.empty(). Everything else goes to the allocator that was there.
+ * oneDNN frees by the address alone, wherever its memory is from: so a storage is its own context,
+ * and a map knows those of regions.
  *
  * Regions are those of the process that entered them: a forked child allocates as always.
  *
@@ -19,6 +21,9 @@
 #include <torch/csrc/api/include/torch/version.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <pthread.h>
 
 namespace {
 
@@ -36,23 +41,42 @@ void leave_after_fork() {
     forks = now;
 }
 
-void give_back(void *context) {
-    auto *managed = static_cast<DLManagedTensor *>(context);
-    managed->deleter(managed);
+c10::Allocator *usual; // torch's own
+
+/* By address. The lock, which a fork waits for, is held for no call of ebb, malloc() or free(). */
+using storages = std::map<void *, DLManagedTensor *>;
+storages &of_regions = *new storages; // never ended: storages may outlive the module
+std::mutex lock;
+
+void give_back(void *storage) {
+    lock.lock();
+    const storages::node_type node = of_regions.extract(storage);
+    lock.unlock();
+    if (node)
+        node.mapped()->deleter(node.mapped());
+    else
+        usual->raw_deleter()(storage);
 }
 
 /* A storage in the region, or NULL: then it is made elsewhere. */
-DLManagedTensor *make(size_t bytes) {
+void *make(size_t bytes) {
     if (bytes <= small_bytes || bytes > INT64_MAX || !ebb_region_is_open(entered))
         return nullptr;
     const int64_t shape = static_cast<int64_t>(bytes);
     ebb_tensor *tensor = ebb_tensor_new(entered, {EBB_UINT, 8, 1}, 1, &shape);
     if (!tensor)
         return nullptr;
-    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
-    if (!managed)
+    storages one;
+    DLManagedTensor *&managed = one[tensor->data];
+    managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
+    if (!managed) {
         ebb_object_end(tensor);
-    return managed;
+        return nullptr;
+    }
+    void *storage = managed->dl_tensor.data;
+    const std::lock_guard<std::mutex> holds(lock);
+    of_regions.merge(one);
+    return storage;
 }
 
 class RegionAllocator final : public c10::Allocator {
@@ -69,16 +93,18 @@ class RegionAllocator final : public c10::Allocator {
         default_copy_data(to, from, bytes);
     }
 #endif
-    c10::Allocator *before = nullptr;
+    c10::DeleterFnPtr raw_deleter() const override {
+        return usual->raw_deleter() ? give_back : nullptr;
+    }
 
   private:
     c10::DataPtr allocate_here(size_t bytes) const {
         if (entered.lane)
             leave_after_fork();
-        DLManagedTensor *managed = entered.lane ? make(bytes) : nullptr;
-        if (!managed)
-            return before->allocate(bytes);
-        return {managed->dl_tensor.data, managed, give_back, c10::Device(c10::DeviceType::CPU)};
+        void *storage = entered.lane ? make(bytes) : nullptr;
+        if (!storage)
+            return usual->allocate(bytes);
+        return {storage, storage, give_back, c10::Device(c10::DeviceType::CPU)};
     }
 };
 
@@ -114,8 +140,12 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "ebb._torch_hook",
 } // namespace
 
 PyMODINIT_FUNC PyInit__torch_hook() {
-    if (!allocator.before) {
-        allocator.before = c10::GetCPUAllocator();
+    if (!usual) {
+        const auto take = [] { lock.lock(); };
+        const auto give = [] { lock.unlock(); };
+        if (pthread_atfork(take, give, give) != 0)
+            return PyErr_NoMemory();
+        usual = c10::GetCPUAllocator();
         c10::SetCPUAllocator(&allocator);
     }
     return PyModule_Create(&definition);

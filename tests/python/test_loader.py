@@ -1012,6 +1012,36 @@ class Structure(Regions):
         kept.clear()
         self.assertAllFree(pool)
 
+    def test_onednn_has_memory_beside_torchs_own_tensors_and_in_the_region(self):
+        """It asks the allocator by another way than tensors do, and frees by the address alone."""
+        try:
+            ebb.Collate(allocate=True)
+        except ImportError as error:
+            self.skipTest(f"not built: {error}")
+        if not torch.backends.mkldnn.is_available():
+            self.skipTest("torch has no oneDNN")
+        convolution, pool, kept = torch.nn.Conv2d(3, 8, 3), ebb.Pool("shared"), []
+
+        def inner(samples):
+            images = torch.stack(samples)
+            kept.append(images.to_mkldnn())
+            with torch.no_grad():
+                return convolution(images)
+
+        samples = [torch.rand(3, 40, 40) for _ in range(4)]
+        beside = convolution(torch.stack(samples))
+        beside.sum().backward()
+        collate = ebb.Collate(pool, inner, allocate=True)
+        for batch in torch.utils.data.DataLoader(samples, 4, num_workers=1, collate_fn=collate):
+            self.assertTrue(torch.allclose(batch, beside, atol=1e-5))
+        batch = collate(samples)
+        self.assertTrue(torch.allclose(batch, beside, atol=1e-5))
+        self.assertTrue(torch.equal(kept[0].to_dense(), torch.stack(samples)))  # is kept
+        del batch
+        kept.clear()
+        self.assertEqual(pool.stats["fallbacks"], 0)
+        self.assertAllFree(pool)
+
     def test_what_was_made_in_the_region_stays_until_it_is_sent(self):
         """The batch is dropped before its region is sent: nothing may take its place meanwhile."""
         def make(lengths):
