@@ -63,7 +63,8 @@ struct ebb_churn_excess {
 struct ebb_site_options {
     size_t size;       /* sizeof(struct ebb_site_options); set by EBB_SITE_OPTIONS */
     const char *name;  /* copied, at most 31 bytes; NULL: "site" */
-    ebb_pool *pool;    /* of steps without a parent; NULL: the default pool */
+    ebb_pool *pool;    /* of steps without a parent: begin none of these once it is destroyed, whose
+                        * place another pool may have. NULL: the default pool */
     unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none. In a
                         * shared pool a thread has two slots more than that at times */
     bool unplanned;    /* do not learn: ordinary regions */
