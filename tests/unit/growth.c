@@ -198,7 +198,8 @@ static void take_drawn(ebb_site *site, uint32_t chance, size_t more) {
             assert_int_equal(ebb_region_release(step.region, live[gone]), 0);
             live[gone] = live[--count];
         }
-        live[count++] = block_of(step.region, bytes + more, 16);
+        live[count] = ebb_region_alloc(step.region, bytes + more, 16); /* gigabytes, if filled */
+        assert_non_null(live[count++]);
     }
     assert_int_equal(ebb_step_end(step), 0);
 }
