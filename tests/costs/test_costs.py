@@ -92,7 +92,7 @@ class Linear(unittest.TestCase):
     def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")
         self.check("one_site", 600, program="EBB_COSTS_SITES")
-        self.check("turns", 300, "counted_turns", program="EBB_COSTS_SITES")
+        self.check("turns", 100, "counted_turns", program="EBB_COSTS_SITES")
 
 
 class Bounded(unittest.TestCase):
