@@ -376,6 +376,8 @@ struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_p
             break;
         if (at->state != PIECE_COLD && free.hot_behind == free.behind)
             free.hot_behind += at->bytes;
+        if (at->state == PIECE_COLD)
+            free.cold_behind += size_smaller(at->bytes, most - free.behind);
         free.behind += at->bytes;
     }
     return free;

@@ -81,10 +81,10 @@ size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pag
 bool pages_may_extend(const struct ebb_piece *run, size_t bytes);
 
 /* Bytes that are free around a run, or would be without the run `other`: hot ones right in front of
- * it, and behind, where no more is looked at once there are `most`; and how many of those come
- * before any cold one. */
+ * it, and behind, where no more is looked at once there are `most`; how many of those come before
+ * any cold one, and how many of the first `most` are cold. */
 struct pages_around {
-    size_t before, behind, hot_behind;
+    size_t before, behind, hot_behind, cold_behind;
 };
 struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_piece *other,
                                  size_t most);

@@ -299,6 +299,50 @@ size_t pool_most_cold(const struct ebb_pool *pool) {
     return left_of(limit ? limit : SIZE_MAX, pool->reserved.current);
 }
 
+/* What the limit leaves for new pages once cached ones are given back, those that can be, `more` of
+ * them than there are; SIZE_MAX without a limit. */
+static size_t room_of(const struct ebb_pool *pool, size_t more) {
+    size_t stays = pool->reserved.current - pages_left(&pool->pages, 0) - more;
+    return pool->limit_reserved ? pool->limit_reserved - size_smaller(pool->limit_reserved, stays)
+                                : SIZE_MAX;
+}
+
+static bool is_spare(const struct ebb_piece *piece) {
+    return piece && (piece->state == PIECE_HOT || piece->state == PIECE_KEPT);
+}
+
+/* Pages in one piece if those of the run were hot; *after is what lies behind them. */
+static size_t piece_with(const struct ebb_piece *run, const struct ebb_piece **after) {
+    const struct ebb_piece *first = run, *last = run;
+    while (is_spare(first->before))
+        first = first->before;
+    while (is_spare(last->after))
+        last = last->after;
+    *after = last->after;
+    return piece_end(last) - first->addr;
+}
+
+/* Those of a run, as part of a piece that is hot then, that could be made cold. */
+static size_t left_with(const struct pages *pages, const struct ebb_piece *run, size_t piece) {
+    if (!pages->kind->whole)
+        return pages->kind->dense ? 0 : run->bytes;
+    return piece == pages_slab_at(pages, run->addr)->bytes ? piece : 0;
+}
+
+bool pool_could_serve(struct ebb_pool *pool, const struct ebb_piece *run, size_t bytes,
+                      size_t *cold) {
+    const struct pages *pages = &pool->pages;
+    const struct ebb_piece *after;
+    bool dense = pages->kind->dense;
+    pthread_mutex_lock(&pool->lock);
+    size_t piece = piece_with(run, &after);
+    *cold = pool->limit_reserved || dense ? room_of(pool, left_with(pages, run, piece)) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (dense && after && after->state == PIECE_COLD)
+        piece += size_smaller(after->bytes, *cold);
+    return bytes <= piece || (!dense && pages_step(pages, bytes) <= *cold);
+}
+
 /* Takes what is hot where it can, then what is cold; *gained or a new run. */
 static struct ebb_piece *take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                      struct pages_wish wish, size_t *gained) {
@@ -353,14 +397,6 @@ static void make_room(struct ebb_pool *pool, size_t bytes) {
         size_t least = above ? pages_cool_least(&pool->pages) : 0;
         cooled = cool(pool, size_larger(size_align(above, EBB_PAGE), least));
     } while (cooled && cooled < above); /* whole slabs may go one by one */
-}
-
-/* What the limit leaves for new pages once cached ones are given back, those that can be. */
-static size_t room_of(const struct ebb_pool *pool) {
-    if (!pool->limit_reserved)
-        return SIZE_MAX;
-    size_t stays = pool->reserved.current - pages_left(&pool->pages, 0);
-    return pool->limit_reserved > stays ? pool->limit_reserved - stays : 0;
 }
 
 /* The bytes for which cached pages have to make room, and can; or 0. A run that can grow in place
@@ -427,7 +463,7 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     struct pages_wish bounded = *wish;
     *gained = 0;
     bounded.most_cold = pool_most_cold(pool);
-    bounded.room = room_of(pool);
+    bounded.room = room_of(pool, 0);
     size_t room = room_wanted(pool, run, &bounded);
     struct ebb_piece *taken = room ? take_with_room(pool, run, bounded, room, gained)
                                    : take_or_less(pool, run, bounded, gained);

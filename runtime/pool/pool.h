@@ -142,6 +142,12 @@ bool pool_can_spare(struct ebb_pool *pool, size_t bytes);
 /* Pages that its limit, or slot, leaves beside those of regions, if all others are given back. */
 size_t pool_room(struct ebb_pool *pool);
 
+/* True if it had so many pages in one piece were the run its own, too: around it, or as its limit
+ * leaves cold ones, *cold in all. Without a limit those of a slot alone count, as nobody knows what
+ * the system, or a device, has left. */
+bool pool_could_serve(struct ebb_pool *pool, const struct ebb_piece *run, size_t bytes,
+                      size_t *cold);
+
 /* False: there is no place for as many, whatever is given back. `free`: of what regions own. */
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free);
 

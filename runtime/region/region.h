@@ -411,9 +411,9 @@ bool runs_claim(struct region *region, size_t bytes, size_t align);
 /* Makes the top long enough for `bytes` at `align`. */
 int runs_grow(struct region *region, size_t bytes, size_t align);
 
-/* True if the top could be so long were the run `other` the pool's, whose limit is not asked. */
-bool runs_could_grow(const struct region *region, const struct ebb_piece *other, size_t bytes,
-                     size_t align);
+/* True if a new run, or the grown top, could have a block were the run `other` the pool's. */
+bool runs_could_serve(const struct region *region, const struct ebb_piece *other, size_t bytes,
+                      size_t align);
 
 /* Reserves exactly `bytes`, rounded to pages, as the region's first run. */
 int runs_reserve(struct region *region, size_t bytes);

@@ -244,14 +244,6 @@ static void give_part_locked(struct region *region, struct ebb_piece *run, struc
     pool_needs_less_locked(region->pool, bytes);
 }
 
-/* The region's own, so nobody else's pieces are looked at, which change meanwhile. */
-static struct ebb_piece *run_of(const struct region *region, const struct ebb_piece *piece) {
-    struct ebb_piece *run = region->runs;
-    while (!piece_covers(run, piece->addr))
-        run = run->next;
-    return run;
-}
-
 static void give_part(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
                       uintptr_t from) {
     struct ebb_pool *pool = region->pool;
@@ -266,7 +258,7 @@ static void give_part(struct region *region, struct ebb_piece *run, struct ebb_p
 }
 
 void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
-    give_part(region, run_of(region, piece), piece, from);
+    give_part(region, runs_around(region, piece->addr), piece, from);
 }
 
 static bool is_free(const struct ebb_piece *piece) {
@@ -527,15 +519,20 @@ static size_t claimed_room(const struct region *region, const struct ebb_piece *
            size_smaller(free->hot_behind, most);
 }
 
-bool runs_could_grow(const struct region *region, const struct ebb_piece *other, size_t bytes,
-                     size_t align) {
+bool runs_could_serve(const struct region *region, const struct ebb_piece *other, size_t bytes,
+                      size_t align) {
     const struct ebb_piece *top = region->top, *run = region->main_run;
+    size_t pages, cold;
+    if (pages_for(bytes, align, &pages) && pool_could_serve(region->pool, other, pages, &cold))
+        return true;
     if (!top)
         return false;
+    uintptr_t end = size_align(top->addr, align) + bytes;
+    size_t more = end - size_smaller(end, piece_end(top));
     pthread_mutex_lock(&region->pool->lock);
-    struct pages_around free = pages_around(run, other, bytes);
+    struct pages_around free = pages_around(run, other, more);
     pthread_mutex_unlock(&region->pool->lock);
-    if (size_align(top->addr, align) + bytes <= piece_end(top) + free.behind)
+    if (more <= free.behind && free.cold_behind <= cold)
         return true;
     return run->run.first == top && room_for(bytes, align) <= claimed_room(region, other, &free);
 }

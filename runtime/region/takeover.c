@@ -200,15 +200,6 @@ static bool has_gap(struct track *track, size_t bytes, size_t align) {
     return false;
 }
 
-/* With those of the arena the pool's limit, or slot, leaves pages for a block, of which the region
- * has `own` already. Without one nobody knows. */
-static bool has_pages(const struct track *track, size_t bytes, size_t align, size_t own) {
-    size_t room = pool_room(track->region->pool), total;
-    size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0;
-    room = room == SIZE_MAX ? 0 : room + own;
-    return size_round_up(bytes + slack, EBB_PAGE, &total) && total <= track->span + room;
-}
-
 /* The piece that fills the arena's run, or what was that before a takeover; NULL: something lives
  * there, or there is none. */
 static struct ebb_piece *find_empty(const struct track *track) {
@@ -221,21 +212,11 @@ static struct ebb_piece *find_empty(const struct track *track) {
     return first->state == PIECE_FREE && first->after->state == PIECE_END ? first : NULL;
 }
 
-/* The same, if with its pages the pool has some for a block, in one piece: for a run of its own, or
- * for the region's, which may grow if nothing else is in its way. */
-static struct ebb_piece *find_useful(const struct track *track, size_t bytes, size_t align) {
-    const struct region *region = track->region;
-    size_t own = region->top ? region->top->bytes : 0;
-    struct ebb_piece *empty = has_pages(track, bytes, align, own) ? find_empty(track) : NULL;
-    bool useful = empty && (has_pages(track, bytes, align, 0) ||
-                            runs_could_grow(region, empty->after->end.run, bytes, align));
-    return useful ? empty : NULL;
-}
-
 static bool gives_back(struct track *track, size_t bytes, size_t align) {
     struct region *region = track->region;
-    struct ebb_piece *empty = find_useful(track, bytes, align);
-    if (!empty || !piece_prepare(&region->store, 2))
+    struct ebb_piece *empty = find_empty(track);
+    if (!empty || !runs_could_serve(region, empty->after->end.run, bytes, align) ||
+        !piece_prepare(&region->store, 2))
         return false;
     pool_leave(region->pool, &track->kept);
     runs_unmark(region, empty->after->end.run);

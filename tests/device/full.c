@@ -145,6 +145,28 @@ static void what_is_kept_does_where_there_is_no_more(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* With those of an empty arena the limit leaves as many pages, but a block is in its slab. */
+static void an_arena_stays_that_gives_no_slab(void **state) {
+    enum { STEPS = 8, BLOCKS = 3 };
+    struct gpu *gpu = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "limited", .pool = gpu->pool));
+    take(gpu->region, 200 * KIB);
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        if (i == STEPS - 1) {
+            size_t reserved = pool_stats_of(gpu->pool).reserved.current;
+            assert_int_equal(ebb_pool_set_reserved_limit(gpu->pool, reserved + 1 * MIB), 0);
+            assert_no_block(ebb_region_alloc(step.region, 2 * MIB, 64), EBB_E_POOL_LIMIT);
+        }
+        for (int k = 0; k < BLOCKS; k++)
+            take(step.region, 400 * KIB);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).takeovers, 0);
+    assert_int_equal(site_stats(site).hits, (STEPS - 2) * BLOCKS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         ON_GPU(a_full_device_says_how_full),
@@ -152,6 +174,7 @@ int main(void) {
         ON_GPU(a_close_does_not_say_what_the_driver_refuses_to_take),
         ON_GPU(it_makes_room_for_plans),
         ON_GPU(what_no_device_has_leaves_it_alone),
+        ON_GPU(an_arena_stays_that_gives_no_slab),
         ON_GPU(what_is_kept_does_where_there_is_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

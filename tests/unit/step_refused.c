@@ -409,6 +409,25 @@ static void a_try_in_vain_leaves_what_is_kept(void **state) {
     ask_too_much(false);
 }
 
+/* The slot has as many, but in two parts: another region lies behind the arena. */
+static void an_empty_arena_stays_where_its_pages_make_no_piece(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 8 * MIB);
+    ebb_region root = OPEN(.pool = pool);
+    ebb_site *site = kept_site(pool, root);
+    ebb_step step = ebb_step_begin_under(site, root, 0);
+    ebb_region wall = OPEN(.parent = root, .hint_bytes = 64 * KIB);
+    refused_bytes(step.region, 6500 * KIB);
+    for (unsigned k = 0; k < 5; k++)
+        block_of(step.region, 400 * KIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).takeovers, 0);
+    assert_int_equal(site_stats(site).hits, (STEPS - 2 + 1) * 5);
+    assert_int_equal(ebb_region_close(wall), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* A step that fits the limit where the run beside the arena grows: what is free there counts. */
 static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
     ebb_pool *pool = POOL(0);
@@ -544,6 +563,7 @@ int main(void) {
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way_in_a_slot),
         cmocka_unit_test(a_run_grows_over_what_is_kept),
         cmocka_unit_test(a_try_in_vain_leaves_what_is_kept),
+        cmocka_unit_test(an_empty_arena_stays_where_its_pages_make_no_piece),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(an_empty_arena_is_in_the_way_of_its_neighbours_alone),
         cmocka_unit_test(an_empty_arena_stays_that_the_run_behind_it_would_not_claim),
