@@ -59,6 +59,13 @@ static inline void flow_leave(struct flow *flow, uint64_t amount) {
     flow->below += (int64_t)amount;
 }
 
+/* For a moment there was so much more than now. */
+static inline void flow_raise(struct flow *flow, uint64_t most) {
+    flow->below -= (int64_t)most;
+    flow_note_peak(flow);
+    flow->below += (int64_t)most;
+}
+
 /* What came and left, and was never more than there was before. */
 static inline void flow_pass(struct flow *flow, uint64_t amount) {
     flow->in += amount;

@@ -485,6 +485,9 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
         return; /* it was left, by who is at work there */
     uint32_t from = count_span(&now, &span);
     uint64_t granules = now.slots[span.slots_to].before - now.slots[from].before;
+    flow_raise(counted, span.blocks_rise);
+    flow_raise(requested, span.bytes_rise);
+    flow_raise(used, (uint64_t)span.granules_rise * RANGE_GRANULE);
     flow_bring(counted, span.slots_to - from);
     flow_leave(counted, span.blocks_left);
     flow_bring(requested, span.bytes_came);

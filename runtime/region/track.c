@@ -398,9 +398,15 @@ static bool reach_from_outside(const volatile struct track *track, struct reach 
            reach->bytes >= track->bytes.from;
 }
 
-/* What came and left since it was gathered. */
+/* What came and left since it was gathered. Unless the plan is coarse every block of the region was
+ * seen, so all others are in its counters. */
 static void include(const struct track *track, const struct reach *reach, struct flow *counted,
                     struct flow *requested, struct flow *used) {
+    if (!track->coarse) {
+        flow_raise(counted, track->blocks.most);
+        flow_raise(requested, track->bytes.most);
+        flow_raise(used, track->granules.most * RANGE_GRANULE);
+    }
     flow_leave(counted, tide_left(&track->blocks));
     flow_leave(requested, tide_left(&track->bytes));
     flow_leave(used, tide_left(&track->granules) * RANGE_GRANULE);
@@ -419,21 +425,6 @@ void track_include(const struct track *track, struct flow *counted, struct flow 
         due_include(track, counted, requested, used);
 }
 
-static void raise(struct flow *flow, uint64_t most) {
-    flow->below -= (int64_t)most;
-    flow_note_peak(flow);
-    flow_leave(flow, most);
-}
-
-/* Every block of the region was seen, so all others are in its counters. */
-static void raise_peaks(struct track *track) {
-    struct region *region = track->region;
-    track_note_peaks(track);
-    raise(&region->counted, track->blocks.most);
-    raise(&region->requested, track->bytes.most);
-    raise(&region->used, track->granules.most * RANGE_GRANULE);
-}
-
 /* Nothing came or left since it was gathered last. */
 static bool is_gathered(const struct track *track) {
     const struct track_tide *blocks = &track->blocks;
@@ -447,7 +438,7 @@ static void restart(struct track_tide *tide, uint64_t came) {
 static __attribute__((noinline)) void gather(struct track *track) {
     struct region *region = track->region;
     if (!track->coarse)
-        raise_peaks(track);
+        track_note_peaks(track);
     struct reach reach = reach_now(track);
     uint64_t came = (reach.granules - track->granules.from) * RANGE_GRANULE;
     uint64_t left = tide_left(&track->granules) * RANGE_GRANULE;
