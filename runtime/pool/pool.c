@@ -433,15 +433,15 @@ static bool kept_may_do(const struct pages *pages, const struct ebb_piece *run,
 }
 
 /* What is cached or kept gives way to who would be refused, by the system, a limit, a slot or a
- * device; false: that would be in vain. */
+ * device; false: that would be in vain. Of cached slabs as many as are asked for: then there may be
+ * others to try it with. */
 static bool gives_way(struct ebb_pool *pool, const struct ebb_piece *run,
                       const struct pages_wish *wish) {
     bool full = is_full(pool, wish->least), kept = kept_may_do(&pool->pages, run, wish);
-    if (full)
-        cool(pool, SIZE_MAX);
+    size_t cooled = full ? cool(pool, pages_step(&pool->pages, wish->least)) : 0;
     if (kept)
         pages_unkeep_all(&pool->pages);
-    return full || kept;
+    return cooled || kept;
 }
 
 /* Within a limit that leaves too little until cached pages have gone, but then enough. */
@@ -467,14 +467,15 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     size_t room = room_wanted(pool, run, &bounded);
     struct ebb_piece *taken = room ? take_with_room(pool, run, bounded, room, gained)
                                    : take_or_less(pool, run, bounded, gained);
-    if (taken || *gained || !gives_way(pool, run, &bounded))
-        return taken;
-    bounded.most_cold = pool_most_cold(pool);
-    bounded.want = bounded.want_cold = bounded.least;
-    error_take_back(); /* it is refused once, if at all */
-    room = room_wanted(pool, run, &bounded); /* the run may grow where that was in its way */
-    return room ? take_with_room(pool, run, bounded, room, gained)
-                : take_locked(pool, run, bounded, gained);
+    while (!taken && !*gained && gives_way(pool, run, &bounded)) {
+        bounded.most_cold = pool_most_cold(pool);
+        bounded.want = bounded.want_cold = bounded.least;
+        error_take_back(); /* it is refused once, if at all */
+        room = room_wanted(pool, run, &bounded); /* the run may grow where that was in its way */
+        taken = room ? take_with_room(pool, run, bounded, room, gained)
+                     : take_locked(pool, run, bounded, gained);
+    }
+    return taken;
 }
 
 size_t pool_owned_locked(const struct ebb_pool *pool) {

@@ -71,10 +71,22 @@ static void what_is_cached_makes_room(void **state) {
     ebb_report_on_exhausted(NULL, NULL);
     assert_int_equal(heard.calls, 0);
     assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
-    assert_int_equal(driver_state().allocations, 1);
+    assert_int_equal(driver_state().allocations, 1 + 1); /* three were enough */
     assert_int_equal(ebb_check_pool(gpu->pool), 0);
     assert_no_block(ebb_region_alloc(gpu->region, 180 * MIB, 64), EBB_E_DEVICE);
     assert_int_equal(ebb_region_release(gpu->region, block), 0);
+}
+
+/* No more of it than is asked for, as long as the device does with that. */
+static void what_is_cached_stays_where_part_of_it_does(void **state) {
+    struct gpu *gpu = *state;
+    cache_slabs(gpu->pool, 4, 50 * MIB);
+    take(gpu->region, 80 * MIB); /* 28 are free */
+    assert_int_equal(driver_state().allocations, 3 + 1);
+    assert_int_equal(pool_stats_of(gpu->pool).given_back, 64 * MIB);
+    take(gpu->region, 120 * MIB);
+    assert_int_equal(driver_state().allocations, 1 + 2);
+    assert_int_equal(ebb_check_pool(gpu->pool), 0);
 }
 
 /* A step that was exceptional gives back what it had at its end. */
@@ -171,6 +183,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         ON_GPU(a_full_device_says_how_full),
         ON_GPU(what_is_cached_makes_room),
+        ON_GPU(what_is_cached_stays_where_part_of_it_does),
         ON_GPU(a_close_does_not_say_what_the_driver_refuses_to_take),
         ON_GPU(it_makes_room_for_plans),
         ON_GPU(what_no_device_has_leaves_it_alone),
