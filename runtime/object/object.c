@@ -207,10 +207,10 @@ void *ebb_object_as(void *address, const struct ebb_type *type) {
 
 /* The host of what can be none: no state of an object matches its owner number. In regions of
  * malloc() there are none, and another thread is at work there, perhaps. */
-static struct region nowhere = {.owner = UINT64_MAX};
+static const struct region nowhere = {.owner = UINT64_MAX};
 
 struct region *object_host_at(struct region *place, uintptr_t addr) {
-    return place->shared || place->inner ? &nowhere : block_owner(place, addr);
+    return place->shared || place->inner ? (struct region *)&nowhere : block_owner(place, addr);
 }
 
 struct region *object_host(const void *block) {

@@ -24,10 +24,9 @@
 static_assert(sizeof(struct region) <= RANGE_REGION_BYTES, "a region fits its slot");
 static_assert(offsetof(struct region, lane) == 0, "a handle points to the lane");
 
-/* Where handles that never opened point: a region without room, which is never open, and of another
- * generation than they are. */
-static struct region no_region = {
-    .lane = {.generation = 2, .due = &due_nothing}};
+/* Where handles that never opened point: the lane of no region, without room, never open, and of
+ * another generation than they are. */
+static struct ebb_lane no_lane = {.generation = 2, .due = &due_nothing};
 
 static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_region_options)};
 
@@ -41,7 +40,7 @@ struct region *region_not_found(ebb_region handle) {
 
 ebb_region region_handle(struct region *region) {
     if (!region)
-        return (ebb_region){&no_region.lane, 0};
+        return (ebb_region){&no_lane, 0};
     return (ebb_region){&region->lane, region->lane.generation};
 }
 
