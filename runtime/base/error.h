@@ -3,6 +3,8 @@
 #ifndef EBB_BASE_ERROR_H
 #define EBB_BASE_ERROR_H
 
+#include "base/hidden.h"
+
 #include <ebb/base.h>
 
 /* Notes code and text for ebb_last_error() and returns `code`. Allocates nothing. */
@@ -19,7 +21,7 @@ void error_put_latest(int code);
  * again. Once for each, and nothing while it is muted. */
 void error_take_back(void);
 
-extern _Thread_local unsigned error_muted; /* how many are open of the calls below */
+extern HIDDEN _Thread_local unsigned error_muted; /* how many are open of the calls below */
 
 /*
  * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls

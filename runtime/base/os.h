@@ -9,6 +9,8 @@
 #ifndef EBB_BASE_OS_H
 #define EBB_BASE_OS_H
 
+#include "base/hidden.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,7 +92,7 @@ struct os_table {
     void (*pass)(const char *step);        /* tests: a step between processes comes next */
 };
 
-extern struct os_table os;
+extern HIDDEN struct os_table os;
 
 /* How the system counts memory is asked and kept for shut(), which else asks itself, once. It takes
  * a descriptor for a moment: before there are threads, and before the program forbids files. */

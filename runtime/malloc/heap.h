@@ -26,6 +26,7 @@
 #ifndef EBB_MALLOC_HEAP_H
 #define EBB_MALLOC_HEAP_H
 
+#include "base/hidden.h"
 #include "malloc/guard.h"
 #include "malloc/large.h"
 #include "malloc/leaks.h"
@@ -45,7 +46,7 @@ struct scope_free {
     void *newest[TRAY_MOST / TRAY_GRANULE + 1];
 };
 
-extern struct scope_free scope_free_none; /* of scopes without trays */
+extern HIDDEN struct scope_free scope_free_none; /* of scopes without trays */
 
 struct scope {
     /* where the next block begins in the tray in use, and where none does; no tray: both are 0 */
@@ -89,7 +90,7 @@ struct scope {
 };
 
 /* Stands for a scope that begins with its first block, see turn.h. Nothing in it changes. */
-extern struct scope scope_awaited;
+extern HIDDEN struct scope scope_awaited;
 
 struct heap {
     struct scope *open;   /* scopes, newest first */
@@ -130,16 +131,16 @@ struct here {
     struct scope *aside; /* the scope, while this thread forks */
 };
 
-extern __thread struct here here __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern HIDDEN __thread struct here here __attribute__((tls_model("initial-exec")));
 
 /*
  * Addresses that may be those of scopes' blocks: from the zone of trays to the range of ebb, and
  * what lies between. One comparison for all others. Nothing before there was a scope.
  */
-extern struct heap_span {
+extern HIDDEN struct heap_span {
     uintptr_t base;
     size_t bytes;
-} heap_span __attribute__((visibility("hidden")));
+} heap_span;
 
 static inline bool heap_may_hold(uintptr_t addr) {
     /* base, relaxed: whoever has a block of a scope has it from who saw it made.

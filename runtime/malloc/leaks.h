@@ -11,6 +11,8 @@
 #ifndef EBB_MALLOC_LEAKS_H
 #define EBB_MALLOC_LEAKS_H
 
+#include "base/hidden.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +23,9 @@
 #define LEAKS_MOST 12u      /* the count of a leak: the third halving leaves less than sure */
 #define LEAKS_HALVING 1024u /* scopes that ended with survivors, between halvings */
 
-extern struct leaks {
+extern HIDDEN struct leaks {
     _Atomic(uint8_t) count[LEAKS_KEYS]; /* of the scopes that the key has survived */
-} leaks __attribute__((visibility("hidden")));
+} leaks;
 
 static inline uint32_t leaks_key(const void *caller, size_t bytes) {
     /* cheap, since every allocation in a scope asks */

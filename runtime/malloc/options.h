@@ -17,6 +17,8 @@
 #ifndef EBB_MALLOC_OPTIONS_H
 #define EBB_MALLOC_OPTIONS_H
 
+#include "base/hidden.h"
+
 #include <stdbool.h>
 
 #define OPTIONS_PATH_BYTES 108 /* of a socket's path, the shorter of both */
@@ -31,7 +33,7 @@ struct options {
     bool is_per_process; /* the path had %p in it */
 };
 
-extern struct options options;
+extern HIDDEN struct options options;
 
 /* Reads the environment. Once, before any other thread. */
 void options_read(void);

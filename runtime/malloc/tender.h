@@ -10,10 +10,12 @@
 #ifndef EBB_MALLOC_TENDER_H
 #define EBB_MALLOC_TENDER_H
 
+#include "base/hidden.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
-extern _Atomic(bool) tender_sleeps;
+extern HIDDEN _Atomic(bool) tender_sleeps;
 
 /* Measures what its stack needs. When the library is loaded. */
 void tender_prepare(void);

@@ -31,6 +31,7 @@
 #ifndef EBB_MALLOC_TRAY_H
 #define EBB_MALLOC_TRAY_H
 
+#include "base/hidden.h"
 #include "base/zone.h"
 
 #include <stdatomic.h>
@@ -78,7 +79,7 @@ struct tray_head {
 _Static_assert(TRAY_BYTES <= UINT16_MAX, "the low half of a mark has room for each step");
 
 /* The addresses of all trays; no bytes: there are none. Set once, by tray_prepare(). */
-extern struct zone tray_zone __attribute__((visibility("hidden")));
+extern HIDDEN struct zone tray_zone;
 
 /* Of a tray, or what jemalloc may make one of: it can be read. relaxed: who has a block of a tray
  * has it from who saw the tray carved. */

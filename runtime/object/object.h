@@ -39,6 +39,7 @@
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
 
+#include "base/hidden.h"
 #include "region/kinds.h"
 #include "region/small.h"
 
@@ -299,7 +300,7 @@ void adoption_follow(struct ebb_object *object);
 
 /* ---- what every object does ---- */
 
-extern const struct object_hooks object_hooks;
+extern HIDDEN const struct object_hooks object_hooks;
 
 static inline void object_enlist(struct region *owner, struct ebb_object *object) {
     object->prev = NULL;

@@ -22,6 +22,7 @@
 #ifndef EBB_OBJECT_STRAND_H
 #define EBB_OBJECT_STRAND_H
 
+#include "base/hidden.h"
 #include "object/number.h"
 #include "object/object.h"
 
@@ -180,7 +181,7 @@ void padding_write(const struct padding *padding, void *to, size_t bytes);
 /* ---- weave.c ---- */
 
 /* Bytes of payload that this thread has copied here so far. */
-extern _Thread_local uint64_t weave_copied_bytes;
+extern HIDDEN _Thread_local uint64_t weave_copied_bytes;
 
 /* Strands become packed rows, `rows` in all. */
 void weave_pack(const struct ranks *to, const struct bundle *from, const struct row *row,

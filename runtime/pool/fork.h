@@ -4,6 +4,8 @@
 #ifndef EBB_POOL_FORK_H
 #define EBB_POOL_FORK_H
 
+#include "base/hidden.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -16,7 +18,7 @@ void fork_prepare_raw(void);
 
 #define FORK_SETTLED 2u /* what was the parent's is known to be so */
 
-extern atomic_uint *_Atomic fork_state;
+extern HIDDEN atomic_uint *_Atomic fork_state;
 
 /* What fork_settle() has to do in a child. */
 void fork_be_child(void);

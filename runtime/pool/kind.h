@@ -16,6 +16,8 @@
 #ifndef EBB_POOL_KIND_H
 #define EBB_POOL_KIND_H
 
+#include "base/hidden.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,10 +63,10 @@ struct kind {
 
 #define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 
-extern const struct kind kind_host;    /* pages of the range itself */
-extern const struct kind kind_phantom; /* for measuring: addresses only */
-extern const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */
-extern const struct kind kind_device;                   /* see device.c */
+extern HIDDEN const struct kind kind_host;    /* pages of the range itself */
+extern HIDDEN const struct kind kind_phantom; /* for measuring: addresses only */
+extern HIDDEN const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */
+extern HIDDEN const struct kind kind_device;                   /* see device.c */
 
 /*
  * The table for a set of EBB_KIND_ flags that pools of this process can have; NULL: the error

@@ -26,6 +26,7 @@
 #ifndef EBB_POOL_RANGE_H
 #define EBB_POOL_RANGE_H
 
+#include "base/hidden.h"
 #include "base/reserved.h"
 #include "base/size.h"
 #include "pool/piece.h"
@@ -56,8 +57,7 @@ struct range {
     size_t pieces_bytes, region_count, pool_count;
 };
 
-/* Hidden, which -fvisibility says of no declaration: else its address is loaded each time. */
-extern struct range range __attribute__((visibility("hidden")));
+extern HIDDEN struct range range;
 
 /* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
 int range_prepare(void);

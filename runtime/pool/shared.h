@@ -34,6 +34,7 @@
 #ifndef EBB_POOL_SHARED_H
 #define EBB_POOL_SHARED_H
 
+#include "base/hidden.h"
 #include "base/os.h"
 #include "pool/fork.h"
 #include "pool/pool.h"
@@ -352,7 +353,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
 void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),
                  void *context);
 
-extern const struct kind kind_slot;
+extern HIDDEN const struct kind kind_slot;
 
 /* ---- shared_pin.c ---- */
 

@@ -323,7 +323,7 @@ int region_closed(const struct ebb_closed *closed);
 
 /* ---- due.c ---- */
 
-extern const struct ebb_due due_nothing;
+extern HIDDEN const struct ebb_due due_nothing;
 
 /* Nothing is due. */
 static inline void region_shut_due(struct region *region) {

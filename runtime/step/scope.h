@@ -10,6 +10,8 @@
 #ifndef EBB_STEP_SCOPE_H
 #define EBB_STEP_SCOPE_H
 
+#include "base/hidden.h"
+
 #include <ebb/scope.h>
 
 struct scope_server {
@@ -31,7 +33,7 @@ struct scope_server {
     int (*forget)(ebb_site *site);
 };
 
-extern const struct scope_server *scope_server;
+extern HIDDEN const struct scope_server *scope_server;
 
 struct lane;
 
