@@ -183,7 +183,7 @@ struct track {
     bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
     bool had_refused;   /* what came was far too large for slots in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST], overdue_count;
-    uint32_t missed_at, misses, longer; /* in a row; of loops, behind the plan's: serve.c */
+    uint32_t missed_at, misses, longer; /* in a row; blocks of longer loops than the plan's */
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
     /* bytes of large blocks of the parent, without guests: */
