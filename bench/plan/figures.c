@@ -146,21 +146,21 @@ void figures_print(const struct figures *figures, const char *name) {
 }
 
 /* Names of files may have what ends a field or a row. */
-static void print_row(const char *name, const char *metric, double value) {
-    printf("plan\t");
+static void write_row(FILE *out, const char *name, const char *metric, double value) {
+    fprintf(out, "plan\t");
     for (; *name; name++)
-        putchar((unsigned char)*name < ' ' ? '_' : *name);
-    printf("\tebb\t%s\t%.15g\n", metric, value);
+        putc((unsigned char)*name < ' ' ? '_' : *name, out);
+    fprintf(out, "\tebb\t%s\t%.15g\n", metric, value);
 }
 
-void figures_print_rows(const struct figures *figures, const char *name) {
-    print_row(name, "steps", figures->steps);
-    print_row(name, "buffers", figures->buffers);
-    print_row(name, "max_live_bytes", (double)figures->result.max_live);
-    print_row(name, "height_bytes", (double)figures->result.height);
-    print_row(name, "height_over_live_median", figures->median);
-    print_row(name, "height_over_live_worst", figures->worst);
-    print_row(name, "plan_us", figures->plan_us);
-    print_row(name, "sweep_us", figures->sweep_us);
-    print_row(name, "tries", figures->result.tries);
+void figures_write_rows(FILE *out, const struct figures *figures, const char *name) {
+    write_row(out, name, "steps", figures->steps);
+    write_row(out, name, "buffers", figures->buffers);
+    write_row(out, name, "max_live_bytes", (double)figures->result.max_live);
+    write_row(out, name, "height_bytes", (double)figures->result.height);
+    write_row(out, name, "height_over_live_median", figures->median);
+    write_row(out, name, "height_over_live_worst", figures->worst);
+    write_row(out, name, "plan_us", figures->plan_us);
+    write_row(out, name, "sweep_us", figures->sweep_us);
+    write_row(out, name, "tries", figures->result.tries);
 }

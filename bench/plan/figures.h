@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "instance.h"
 #include "options.h"
@@ -28,6 +29,6 @@ bool figures_measure(struct figures *figures, const struct instances *instances,
 
 void figures_print_head(void);
 void figures_print(const struct figures *figures, const char *name);
-void figures_print_rows(const struct figures *figures, const char *name);
+void figures_write_rows(FILE *out, const struct figures *figures, const char *name);
 
 #endif

@@ -20,10 +20,10 @@ void options_help(void) {
            "  --keys N          try at most N orders, 1 to %u (%u)\n"
            "  --slack PPM       stop at so many millionths above max-live (%d)\n"
            "  --search MS       then search so long (0)\n"
-           "  --synthetic N     a made-up training step of about N buffers\n"
-           "  --tsv             rows instead of a table\n"
+           "  --synthetic N     a made-up training step of about N buffers; up to %d times\n"
+           "  --tsv FILE        rows, beside the table\n"
            "  --help            this text\n",
-           PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT);
+           PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT, SYNTHETIC_MOST);
 }
 
 static int complain(const char *what, const char *value) {
@@ -52,6 +52,13 @@ static int take_small(uint32_t *number, const char *text, uint32_t least, uint32
     return 0;
 }
 
+static int take_synthetic(struct options *options, const char *value) {
+    if (options->synthetic_count == SYNTHETIC_MOST)
+        return complain("--synthetic: too many of them", value);
+    return take_small(&options->synthetic[options->synthetic_count++], value, 1, 100000000,
+                      "--synthetic: not a number from 1 to 100000000");
+}
+
 static int take_option(struct options *options, int option, const char *value) {
     switch (option) {
     case 'c':
@@ -66,10 +73,8 @@ static int take_option(struct options *options, int option, const char *value) {
     case 's':
         return take_small(&options->search_ms, value, 0, SEARCH_MAX_MS,
                           "--search: not a number of milliseconds up to 3600000");
-    case 'n':
-        return take_small(&options->synthetic, value, 1, 100000000,
-                          "--synthetic: not a number from 1 to 100000000");
-    case 't': options->tsv = true; return 0;
+    case 'n': return take_synthetic(options, value);
+    case 't': options->tsv = value; return 0;
     case 'h': options->help = true; return 0;
     default: return -1;
     }
@@ -78,7 +83,7 @@ static int take_option(struct options *options, int option, const char *value) {
 int options_parse(struct options *options, int argc, char **argv) {
     static const struct option known[] = {
         {"capacity", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},      {"slack", 1, NULL, 'l'},
-        {"search", 1, NULL, 's'},   {"synthetic", 1, NULL, 'n'}, {"tsv", 0, NULL, 't'},
+        {"search", 1, NULL, 's'},   {"synthetic", 1, NULL, 'n'}, {"tsv", 1, NULL, 't'},
         {"help", 0, NULL, 'h'},     {NULL, 0, NULL, 0}};
     *options = (struct options){.keys = PACKING_ORDERS, .slack_ppm = SLACK_DEFAULT};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
@@ -86,7 +91,7 @@ int options_parse(struct options *options, int argc, char **argv) {
             return -1;
     options->paths = argv + optind;
     options->path_count = argc - optind;
-    if (options->path_count == 0 && !options->synthetic && !options->help)
+    if (options->path_count == 0 && options->synthetic_count == 0 && !options->help)
         return complain("missing", "a file, or --synthetic N");
     return 0;
 }

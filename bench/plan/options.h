@@ -6,13 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SYNTHETIC_MOST = 8 };
+
 struct options {
     uint64_t capacity;  /* bytes; 0: no limit */
     uint32_t keys;      /* orders to try */
     uint32_t slack_ppm; /* of max-live, that is enough */
     uint32_t search_ms;
-    uint32_t synthetic; /* buffers; 0: none */
-    bool tsv, help;
+    uint32_t synthetic[SYNTHETIC_MOST]; /* buffers */
+    int synthetic_count;
+    const char *tsv;    /* file of the rows, or NULL */
+    bool help;
     char **paths;
     int path_count;
 };

@@ -2,7 +2,7 @@
 /*
  * plan.c - ebb-plan: the planner alone, on given instances.
  *
- *     ebb-plan [--capacity BYTES] [--keys N] [--slack PPM] [--search MS] [--tsv] FILE...
+ *     ebb-plan [--capacity BYTES] [--keys N] [--slack PPM] [--search MS] [--tsv FILE] FILE...
  *     ebb-plan --synthetic N
  *
  * What the columns mean is in docs/benchmarking.md.
@@ -12,6 +12,7 @@
  * files are still planned; but where memory runs out all ends with 2.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,16 @@
 enum { EXIT_TOO_HIGH = 1, EXIT_BAD_INPUT = 2 };
 
 /* Planned, printed, and judged; the instances are gone afterwards. */
-static int plan(struct instances *instances, const struct options *options, const char *name) {
+static int plan(struct instances *instances, const struct options *options, FILE *rows,
+                const char *name) {
     struct figures figures;
     bool measured = figures_measure(&figures, instances, options, name);
     instances_free(instances);
     if (!measured)
         return EXIT_BAD_INPUT;
-    (options->tsv ? figures_print_rows : figures_print)(&figures, name);
+    figures_print(&figures, name);
+    if (rows)
+        figures_write_rows(rows, &figures, name);
     if (figures.room == 0 || figures.highest <= figures.room)
         return EXIT_SUCCESS;
     fprintf(stderr, "ebb-plan: %s: needs %" PRIu64 " bytes, %" PRIu64 " above the capacity of %"
@@ -38,26 +42,66 @@ static int plan(struct instances *instances, const struct options *options, cons
     return EXIT_TOO_HIGH;
 }
 
-static int plan_file(const struct options *options, const char *path) {
+/* What the file is called, without the folder and what says how it is written: `a.full`. */
+static void name_of(char *name, size_t size, const char *path) {
+    static const char *const endings[] = {".gz", ".trace", ".csv"};
     const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%s", slash ? slash + 1 : path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t length = strlen(name), tail = strlen(endings[i]);
+        if (length > tail && strcmp(name + length - tail, endings[i]) == 0)
+            name[length - tail] = '\0';
+    }
+}
+
+static int plan_file(const struct options *options, FILE *rows, const char *path) {
+    char name[NAME_MAX + 1];
     struct instances instances;
     struct instance_error error;
+    name_of(name, sizeof name, path);
     if (instances_read(&instances, path, &error))
-        return plan(&instances, options, slash ? slash + 1 : path);
+        return plan(&instances, options, rows, name);
     fprintf(stderr, "ebb-plan: %s: %s: %s\n", path, instance_error_name(error.code), error.text);
     return EXIT_BAD_INPUT;
 }
 
-static int plan_synthetic(const struct options *options) {
+static int plan_synthetic(const struct options *options, FILE *rows, uint32_t count) {
     struct instances instances;
     char name[32];
-    snprintf(name, sizeof name, "synthetic_%" PRIu32, options->synthetic);
-    synthetic_make(&instances, options->synthetic);
-    return plan(&instances, options, name);
+    snprintf(name, sizeof name, "synthetic_%" PRIu32, count);
+    synthetic_make(&instances, count);
+    return plan(&instances, options, rows, name);
 }
 
 static int worse(int a, int b) {
     return a > b ? a : b;
+}
+
+static int plan_all(const struct options *options, FILE *rows) {
+    int code = EXIT_SUCCESS;
+    figures_print_head();
+    for (int i = 0; i < options->synthetic_count; i++)
+        code = worse(code, plan_synthetic(options, rows, options->synthetic[i]));
+    for (int i = 0; i < options->path_count; i++)
+        code = worse(code, plan_file(options, rows, options->paths[i]));
+    return code;
+}
+
+static int complain(const char *what, const char *path) {
+    fprintf(stderr, "ebb-plan: %s: %s\n", what, path);
+    return EXIT_BAD_INPUT;
+}
+
+/* With the rows beside the table. */
+static int plan_into(const struct options *options) {
+    FILE *rows = fopen(options->tsv, "w");
+    if (!rows)
+        return complain("cannot write", options->tsv);
+    int code = plan_all(options, rows);
+    bool lost = ferror(rows) != 0;
+    if (fclose(rows) == 0 && !lost)
+        return code;
+    return complain("not all rows could be written", options->tsv);
 }
 
 static int run(int argc, char **argv) {
@@ -68,14 +112,7 @@ static int run(int argc, char **argv) {
         options_help();
         return EXIT_SUCCESS;
     }
-    int code = EXIT_SUCCESS;
-    if (!options.tsv)
-        figures_print_head();
-    if (options.synthetic)
-        code = plan_synthetic(&options);
-    for (int i = 0; i < options.path_count; i++)
-        code = worse(code, plan_file(&options, options.paths[i]));
-    return code;
+    return options.tsv ? plan_into(&options) : plan_all(&options, NULL);
 }
 
 int main(int argc, char **argv) {

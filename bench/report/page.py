@@ -12,6 +12,7 @@ import cards
 import kin
 import loaders
 import matrix
+import planner
 import quantity
 import sequences
 import serve
@@ -120,6 +121,8 @@ def summary_sentence(results):
         words.append(f"{len(micro)} micro benchmarks")
     if results.case_names(sequences.BENCH):
         words.append(f"{len(results.case_names(sequences.BENCH))} ways to pack and to pad")
+    if results.case_names(planner.BENCH):
+        words.append(f"{len(results.case_names(planner.BENCH))} inputs of the planner")
     if loaders.drawn_cases(results):
         words.append(f"{len(loaders.drawn_cases(results))} kinds of batch under way to a trainer")
     if results.case_names(serve.BENCH):
@@ -185,14 +188,14 @@ def traces_lead(results):
 
 def sections(results):
     churn, micro = targets.churn(results), targets.micro(results)
-    micro = micro + targets.sequences(results) + targets.loaders(results) + \
-        serve.verdicts(results)
+    micro = micro + targets.sequences(results) + planner.verdicts(results) + \
+        targets.loaders(results) + serve.verdicts(results)
     traces = churn_cases(results)
     tables = [table.draw(results, "churn", results.case_names("churn"), "Traces, every figure"),
               table.draw_by_metric(results, "micro", results.case_names("micro"),
                                    "Micro benchmarks, every figure"),
-              sequences.figures_table(results), loaders.figures_table(results),
-              serve.figures_table(results)]
+              sequences.figures_table(results), planner.figures_table(results),
+              loaders.figures_table(results), serve.figures_table(results)]
     return [
         ("Targets", "targets", verdict_section(results, churn, micro)),
         ("Traces", "traces", list_section(
@@ -205,6 +208,7 @@ def sections(results):
             "pointer over memory that was touched before.", "micro",
             [cards.micro_card(results, case) for case in results.case_names("micro")])),
         ("Sequences", "sequences", sequences.section(results)),
+        ("Planner", "planner", planner.section(results)),
         ("Loaders", "loaders", loaders.section(results)),
         ("Servers", "serve", serve.section(results)),
         ("Figures", "figures", list_section(

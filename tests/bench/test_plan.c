@@ -266,7 +266,7 @@ static void a_capacity_is_kept_or_missed_with_the_numbers(void **state)
     assert_int_equal(run_on_scratch("EBB_PLAN", "--capacity 150"), 0);
     assert_int_equal(run_on_scratch("EBB_PLAN", "--capacity 149"), 1);
     assert_non_null(strstr(said, "needs 150 bytes, 1 above the capacity of 149"));
-    assert_int_equal(run_on_scratch("EBB_PLAN", "--tsv"), 0);
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--tsv /dev/stdout"), 0);
     assert_non_null(strstr(said, "\tebb\tmax_live_bytes\t150\n"));
     assert_non_null(strstr(said, "\tebb\theight_bytes\t150\n"));
 }
@@ -278,7 +278,7 @@ static void each_file_is_planned_and_the_worst_code_counts(void **state)
 
     (void)state;
     write_bytes(list, strlen(list));
-    snprintf(arguments, sizeof arguments, "--tsv /nowhere/at.all %s", scratch_path());
+    snprintf(arguments, sizeof arguments, "--tsv /dev/stdout /nowhere/at.all %s", scratch_path());
     assert_int_equal(run_program("EBB_PLAN", arguments), 2);
     assert_non_null(strstr(said, "INSTANCE_ERROR_FILE: cannot open"));
     assert_non_null(strstr(said, "\theight_bytes\t100\n"));
@@ -308,10 +308,29 @@ static void the_median_of_two_steps_is_their_mean(void **state)
 
     (void)state;
     write_bytes(steps, strlen(steps));
-    assert_int_equal(run_on_scratch("EBB_PLAN", "--keys 1 --slack 0 --tsv"), 0);
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--keys 1 --slack 0 --tsv /dev/stdout"), 0);
     assert_true(value("height_over_live_worst") > 1.01);
     assert_true(fabs(2 * value("height_over_live_median") - 1 - value("height_over_live_worst")) <
                 1e-9);
+}
+
+// Beside the table; each has the name of its file, less the endings.
+static void rows_have_the_names_of_cases(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    write_bytes("0,0,2,100\n", 10);
+    snprintf(command, sizeof command,
+             "--help >/dev/null; f=$(mktemp -d); for n in a.full.trace.gz b.trace c.9.csv .csv; do "
+             "cp %s $f/$n; done; %s --synthetic 100 --synthetic 200 --tsv $f/rows $f/*.*; "
+             "echo; grep buffers $f/rows; rm -r $f", scratch_path(), getenv("EBB_PLAN"));
+    assert_int_equal(run_program("EBB_PLAN", command), 0);
+    assert_non_null(strstr(said, "instance "));
+    assert_non_null(strstr(said, "\nplan\tsynthetic_100\tebb\tbuffers\t52\n"
+                                 "plan\tsynthetic_200\tebb\tbuffers\t156\n"
+                                 "plan\ta.full\tebb\tbuffers\t1\nplan\tb\tebb\tbuffers\t1\n"
+                                 "plan\tc.9\tebb\tbuffers\t1\n"));
 }
 
 // Not what a plan does that is too high.
@@ -322,7 +341,8 @@ static void names_of_files_end_no_row(void **state)
     (void)state;
     write_bytes("0,0,2,100\n", 10);
     snprintf(command, sizeof command,
-             "--help >/dev/null; f=$(mktemp -d); cp %s $f/'a\tb\nc'; %s --tsv $f/*; rm -r $f",
+             "--help >/dev/null; f=$(mktemp -d); cp %s $f/'a\tb\nc'; "
+             "%s --tsv /dev/stdout $f/*; rm -r $f",
              scratch_path(), getenv("EBB_PLAN"));
     assert_int_equal(run_program("EBB_PLAN", command), 0);
     assert_non_null(strstr(said, "plan\ta_b_c\tebb\tbuffers\t1\n"));
@@ -346,6 +366,7 @@ static void arguments_that_make_no_sense_are_refused(void **state)
     static const char *const wrong[] = {
         "",            "--keys 0 x",      "--keys 8 x",        "--keys 1x x",  "--capacity 0 x",
         "--search -1", "--slack 1000001", "--synthetic 0",     "--unknown",    "--keys",
+        "--tsv /dev/full --synthetic 9",  "--tsv / --synthetic 9",
         "--capacity 9223372036854775808 x"};
 
     (void)state;
@@ -362,7 +383,7 @@ static void the_hard_instances_are_planned_within_known_heights(void **state)
 
     (void)state;
     for (char name = 'A'; name <= 'K'; name++) {
-        snprintf(arguments, sizeof arguments, "--capacity 1342177 --tsv %s/%c.1048576.csv",
+        snprintf(arguments, sizeof arguments, "--capacity 1342177 %s/%c.1048576.csv",
                  getenv("EBB_INSTANCES"), name);
         assert_int_equal(run_program("EBB_PLAN", arguments), 0);
     }
@@ -378,7 +399,7 @@ static void recorded_steps_are_planned_within_two_percent(void **state)
     snprintf(words, sizeof words, "%s/*.trace.gz", getenv("EBB_TRACES"));
     assert_int_equal(glob(words, 0, NULL, &traces), 0);
     for (size_t i = 0; i < traces.gl_pathc; i++) {
-        snprintf(words, sizeof words, "--tsv %s", traces.gl_pathv[i]);
+        snprintf(words, sizeof words, "--tsv /dev/stdout %s", traces.gl_pathv[i]);
         assert_int_equal(run_program("EBB_PLAN", words), 0);
         if (value("height_over_live_median") > 1.005 || value("height_over_live_worst") > 1.02)
             fail_msg("%s", said);
@@ -401,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
         cmocka_unit_test(the_median_of_two_steps_is_their_mean),
+        cmocka_unit_test(rows_have_the_names_of_cases),
         cmocka_unit_test(names_of_files_end_no_row),
         cmocka_unit_test(running_out_of_memory_is_no_result),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),

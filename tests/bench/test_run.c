@@ -43,6 +43,7 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--tsv /tmp/x --html /tmp/./x", "two of them are one file");
     refuses("--only churn,foo", "--only: no such benchmark: foo");
     refuses("--only churn,micro,churn", "--only: named twice: churn");
+    refuses("--only plan,sequence,plan", "--only: named twice: plan");
     refuses("--only ,", "--only: names no benchmark");
     refuses("--only churn,,", "--only: a name is empty, or has a blank: churn,,");
     refuses("--only ' churn'", "--only: a name is empty, or has a blank:  churn");

@@ -30,6 +30,7 @@ sys.path.insert(0, str(REPORT))
 import buckets  # noqa: E402
 import page  # noqa: E402
 import plan  # noqa: E402
+import planner  # noqa: E402
 import program  # noqa: E402
 import quantity  # noqa: E402
 import scale  # noqa: E402
@@ -329,6 +330,42 @@ class PageTest(unittest.TestCase):
         self.assertIn("torch: 22 copies", text)
         self.assertNotIn("torch is left out", text)
         self.assertIn("torch is left out", drawn({"rows": rows[2:3]}))
+
+    PLANS = (("a.full", 2000, 1.004, 1.03, 900), ("b_c.tensor", 2001, 1.006, 1.01, 6100),
+             ("synthetic_100000", 99996, 1, 1, 70000), ("A.9", 154, 1.2, 1.2, 100))
+
+    def plan_rows(self):
+        return [row(case, "ebb", metric, value, "plan")
+                for case, *values in self.PLANS for metric, value in
+                zip(("buffers", "height_over_live_median", "height_over_live_worst", "plan_us"),
+                    values)]
+
+    def test_plans_have_heights_and_times_and_the_worst_of_each_is_judged(self):
+        rows = self.plan_rows()
+        text = drawn({"rows": rows})
+        self.assertEqual(outline(text).faults, [])
+        self.assertIn("a.full: 0.400 % in the median step, 3.000 % in the worst", text)
+        self.assertIn("synthetic_100000: 99,996 buffers, 70 ms", text)
+        self.assertIn("1.0060×", text)
+        self.assertEqual(outline(text).seen.count("circle"), 2 * 3 + 4)
+        self.assertEqual(text.count('class="limit"'), 2)  # of instances nothing is asked for
+        results = Results()
+        for line in rows:
+            results.add_tsv("\t".join(str(word) for word in line.values()))
+        self.assertEqual([(verdict.case, verdict.met) for verdict in planner.verdicts(results)],
+                         [("planner, b_c.tensor: the highest of 2 traces", False),
+                          ("planner, a.full: the highest of 2 traces", False),
+                          ("planner, a.full: the longest up to 2,000 buffers", True),
+                          ("planner, b_c.tensor: the longest up to 10,000 buffers", False),
+                          ("planner, synthetic_100000: the longest up to 100,000 buffers", True)])
+
+    def test_strange_figures_of_plans_break_nothing(self):
+        for metric in ("buffers", "height_over_live_median", "height_over_live_worst", "plan_us"):
+            for value in (0, -1, 0.5, 1e18, 1e-300, "x", None):
+                for case in ("a.full", "synthetic_", EVIL, "A.9"):
+                    with self.subTest(metric=metric, value=value, case=case):
+                        rows = self.plan_rows() + [row(case, "ebb", metric, value, "plan")]
+                        self.check(drawn({"rows": rows}))
 
     def test_loaders_have_a_bar_for_each_method_and_verdicts_against_torch(self):
         rows = [row(case, method, metric, value, "loader")
@@ -946,6 +983,28 @@ class RunTest(unittest.TestCase):
             self.assertIn("micro\tx\tebb\tns\t12\nmicro\tinstructions\tgcc\tdue\t9\n\n",
                           done.stdout)
             self.assertEqual(f"the micro benchmarks failed ({code})" in done.stderr, code > 0)
+
+    def test_plans_are_shown_as_a_table_and_as_rows_where_some_failed(self):
+        def planner_of(code):
+            def make(root):
+                program = root / "build/release/bench/plan/ebb-plan"
+                program.parent.mkdir()
+                program.write_text("#!/bin/sh\n[ $1 = --tsv ] && echo the table, $# words\n"
+                                   "printf 'plan\\tx\\tebb\\tplan_us\\t7\\n' >$2\n"
+                                   f"exit {code}\n", encoding="utf-8")
+                program.chmod(0o755)
+                (root / "bench" / "traces").mkdir()
+                (root / "bench" / "traces" / "a.trace.gz").touch()
+                (root / "bench" / "plan" / "instances").mkdir(parents=True)
+                (root / "bench" / "plan" / "instances" / "b.csv").touch()
+            return make
+
+        churn = "while [ $# -gt 1 ]; do [ $1 != --add-rows ] || cat $2; shift; done"
+        for code in (0, 2):
+            done, drawn = self.run_it(churn, only="plan", prepare=planner_of(code))
+            self.assertEqual((done.returncode, drawn), (int(code > 0), True), done.stderr)
+            self.assertIn("the table, 10 words\nplan\tx\tebb\tplan_us\t7\n", done.stdout)
+            self.assertEqual("the planner failed (2)" in done.stderr, code > 0)
 
     def test_a_run_that_measured_nothing_leaves_the_files_of_the_one_before(self):
         done, drawn = self.run_it("echo asked", only="serve", serve=3)
