@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * budget.c - ebb-budget: fails if a step of a recorded program costs more than it may.
+ * budget.c - ebb budget: fails if a step of a recorded program costs more than it may.
  *
- *     ebb-budget [--bytes N] [--allocations N] [--promoted N] [--reserved N] [--site KIND] TRACE...
+ *     ebb budget [--bytes N] [--allocations N] [--promoted N] [--reserved N] [--site KIND] TRACE...
  *
  * Each kind of region of a trace is a site; the trace is replayed once. Bytes and allocations are
  * counted as the trace has them; of promoted bytes and pages the sites tell, and only where they
@@ -120,7 +120,7 @@ static uint64_t count_steps(const struct check *check) {
 }
 
 static int complain(const struct check *check, const char *what) {
-    fprintf(stderr, "ebb-budget: %s: %s\n", check->name, what);
+    fprintf(stderr, "ebb budget: %s: %s\n", check->name, what);
     return EXIT_BAD_INPUT;
 }
 
@@ -170,7 +170,7 @@ static int check_file(const struct options *options, const char *path) {
     name_copy(plain, sizeof plain, path);
     name_make_plain(plain);
     if (!trace) {
-        fprintf(stderr, "ebb-budget: %s: %s: %s\n", plain, trace_error_name(error.code),
+        fprintf(stderr, "ebb budget: %s: %s: %s\n", plain, trace_error_name(error.code),
                 error.text);
         return EXIT_BAD_INPUT;
     }
@@ -197,5 +197,5 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     said_begin();
-    return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb-budget");
+    return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb budget");
 }

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 void options_help(void) {
-    puts("ebb-budget - replays traces and fails if a step costs more than it may\n\n"
+    puts("usage: ebb budget [OPTION...] TRACE...\n\n"
+         "Replays each trace once, with ebb, and fails if a step costs more than it may:\n\n"
          "  --bytes N        requested by all allocations of a step\n"
          "  --allocations N  of a step\n"
          "  --promoted N     bytes that a step leaves to its parent, copied or relinked\n"
@@ -22,7 +23,7 @@ void options_help(void) {
 }
 
 static int complain(const char *what, const char *value) {
-    fprintf(stderr, "ebb-budget: %s: %s (--help tells more)\n", what, value);
+    fprintf(stderr, "ebb budget: %s: %s (--help tells more)\n", what, value);
     return -1;
 }
 

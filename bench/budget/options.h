@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options.h - the command line of ebb-budget. */
+/* options.h - the command line of ebb budget. */
 #ifndef EBB_BENCH_BUDGET_OPTIONS_H
 #define EBB_BENCH_BUDGET_OPTIONS_H
 

@@ -10,5 +10,6 @@ int command_record(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_advise(int argc, char **argv);
+int command_budget(int argc, char **argv);
 
 #endif

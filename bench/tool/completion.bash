@@ -11,7 +11,7 @@ _ebb() {
         before=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if [ "$COMP_CWORD" = 1 ]; then
-        options='record replay report advise help --help --version'
+        options='record replay report advise budget help --help --version'
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         return
     fi
@@ -36,7 +36,8 @@ _ebb() {
                 glibc-tuned jemalloc jemalloc-tuned mimalloc tcmalloc' -- "${word##*,}")
             return ;;
         -o | --output | --recover | --html) return ;;
-        --every | --function | --within | --limit | --rounds) COMPREPLY=(); return ;;
+        --every | --function | --within | --limit | --rounds | --bytes | --allocations | \
+            --promoted | --reserved | --site) COMPREPLY=(); return ;;
     esac
     case $command in
         record) options='--output --every --function --within --limit --sites --tensor
@@ -44,6 +45,7 @@ _ebb() {
         replay) options='--allocators --rounds --quick --help' ;;
         report) options='--html --allocators --rounds --quick --no-replay --help' ;;
         advise) options='--search --output --help' ;;
+        budget) options='--bytes --allocations --promoted --reserved --site --help' ;;
     esac
     if [ "${word:0:1}" = - ]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

@@ -6,6 +6,7 @@
  *     ebb replay TRACE ...         replays traces with several allocators
  *     ebb report TRACE             what the program would gain
  *     ebb advise TRACE             where its regions could begin and end
+ *     ebb budget TRACE ...         fails if a step costs more than it may
  *
  * The manual page is ebb.1, the guide docs/recording.md.
  */
@@ -31,6 +32,7 @@ static const struct command commands[] = {
     {"replay", command_replay, "replay traces with several allocators"},
     {"report", command_report, "say what the recorded program would gain"},
     {"advise", command_advise, "say where regions could begin and end"},
+    {"budget", command_budget, "fail if a step of a trace costs more than it may"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -21,6 +21,7 @@ static const struct candidates known[] = {
     [PLACE_RECORDER] = {"../record/libebb-record.so", EBB_TO_LIBDIR "/libebb-record.so"},
     [PLACE_PYTHON] = {"../record/sitecustomize.py", EBB_TO_DATADIR "/ebb/record/sitecustomize.py"},
     [PLACE_CHURN] = {"../churn/churn", EBB_TO_LIBEXECDIR "/ebb/churn"},
+    [PLACE_BUDGET] = {"../budget/budget", EBB_TO_LIBEXECDIR "/ebb/budget"},
     [PLACE_REPORT] = {"../report/program.py", EBB_TO_DATADIR "/ebb/report/program.py"},
 };
 

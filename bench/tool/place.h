@@ -11,6 +11,7 @@ enum place {
     PLACE_RECORDER, /* libebb-record.so */
     PLACE_PYTHON,   /* the sitecustomize.py that watches Python functions */
     PLACE_CHURN,    /* the program that replays */
+    PLACE_BUDGET,   /* the one that judges steps */
     PLACE_REPORT,   /* program.py, which draws a page */
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_budget.c - ebb-budget on steps whose cost is known: which are named, with which numbers, and
+// test_budget.c - ebb budget on steps whose cost is known: which are named, with which numbers, and
 // the exit code. One claim per bound: at the bound is within it, one below is not.
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_limits.c - churn and ebb-budget where a process has few files, small ones, or no child: what
+// test_limits.c - churn and ebb budget where a process has few files, small ones, or no child: what
 // can be measured is, the rest is named, and the files of a run before outlive a run of nothing.
 
 #include <setjmp.h>

@@ -89,7 +89,7 @@ def nothing_else_is_installed(ebb):
     package |= {file.name for file in ebb.root.rglob("nodejs/ebb-scope/*")}
     if ebb.tool:  # built with the benchmarks
         ours |= {"ebb", "ebb.1", "libebb-record.so", "sitecustomize.py", "churn", "churn-replay",
-                 "ebb-heap.so"}
+                 "ebb-heap.so", "budget"}
         package |= {file.name for file in ebb.root.rglob("share/ebb/report/*")}
     extra = {name for name in names - ours - package if not name.endswith(".h")}
     if extra or ours - names:
@@ -259,6 +259,7 @@ def use_tool(ebb, tool):
     run([tool, "record", "--every", "1", "-o", trace, "--", "/usr/bin/python3", "-c", slow])
     run([tool, "advise", trace])
     run([tool, "replay", "--quick", "--rounds", "1", "--allocators", "glibc", trace])
+    run([tool, "budget", "--bytes", "1000000000000", trace])
     run([tool, "report", "--no-replay", "--html", page, trace])
     if "</html>" not in page.read_text():
         raise Failure("the page is cut")

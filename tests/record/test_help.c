@@ -21,6 +21,7 @@ static void help_is_there(void **state)
     assert_int_equal(run_program("EBB_TOOL", "replay --help"), 0);
     assert_int_equal(run_program("EBB_TOOL", "report --help"), 0);
     assert_int_equal(run_program("EBB_TOOL", "advise --help"), 0);
+    program_says("EBB_TOOL", "budget --help", 0, "usage: ebb budget [OPTION...] TRACE...\n");
     assert_int_equal(run_program("EBB_TOOL", ""), 2);
 }
 
@@ -47,7 +48,9 @@ static void words_are_completed(void **state)
         {"ebb report --allocators =", "ebb ebb-unplanned glibc glibc-tuned jemalloc "
                                       "jemalloc-tuned mimalloc tcmalloc"},
         {"ebb record --output = x --lim", "--limit"},
-        {"ebb record --lim", "--limit"}};
+        {"ebb record --lim", "--limit"},
+        {"ebb budget --bytes", "--bytes"},
+        {"ebb budget --", "--bytes --allocations --promoted --reserved --site --help"}};
     char command[1024];
 
     (void)state;
