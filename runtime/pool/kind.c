@@ -30,8 +30,12 @@ static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
         if (addr)
             return addr;
     }
-    error_set(EBB_E_MEMORY, "no chunk of %zu bytes: no addresses left (%zu of %zu in use), or no "
-              "memory to open them", least, chunk_bytes(), range.bytes);
+    if (shortest > range.bytes)
+        error_set(EBB_E_MEMORY, "no chunk of %zu bytes: there are %zu bytes of addresses in all",
+                  least, range.bytes);
+    else
+        error_set(EBB_E_MEMORY, "no chunk of %zu bytes: no addresses left (%zu of %zu in use), or "
+                  "no memory to open them", least, chunk_bytes(), range.bytes);
     return 0;
 }
 

@@ -98,6 +98,32 @@ static void a_huge_page_goes_as_a_whole_with_the_last_that_is_used(void **state)
     pool_end(pool);
 }
 
+static bool allow_no_slab(enum os_acquisition what) {
+    return what != OS_SLAB && real.allow(what);
+}
+
+/* What there never was is not said to be used up, nor the other way round. */
+static void addresses_that_are_used_up_and_those_that_never_were_are_told_apart(void **state) {
+    static const unsigned kinds[] = {EBB_KIND_HOST, EBB_KIND_HUGE, EBB_KIND_PINNED};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        ebb_pool *pool = POOL(.kind = kinds[i]);
+        ebb_region region = OPEN(.pool = pool);
+        char all[64];
+        snprintf(all, sizeof all, "there are %zu bytes of addresses in all", range.bytes);
+        assert_null(ebb_region_alloc(region, range.bytes + 1, 64));
+        assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+        assert_text_names(all);
+        real = os;
+        os.allow = allow_no_slab;
+        assert_null(ebb_region_alloc(region, range.bytes / 2, 64));
+        os = real;
+        assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+        assert_text_names("no addresses left (");
+        assert_int_equal(ebb_region_close(region), 0);
+        pool_end(pool);
+    }
+}
+
 static int refuse(void *addr, size_t bytes) {
     return ENOMEM;
 }
@@ -158,6 +184,7 @@ int main(void) {
         cmocka_unit_test(a_huge_page_goes_as_a_whole_with_the_last_that_is_used),
         cmocka_unit_test(a_huge_slab_that_is_not_opened_again_is_given_to_nobody),
         cmocka_unit_test(addresses_without_memory_are_closed),
+        cmocka_unit_test(addresses_that_are_used_up_and_those_that_never_were_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
