@@ -42,7 +42,9 @@ typedef struct ebb_site ebb_site;
 
 /* Most that one step should cost; 0: no bound. Passing one is reported, never an error. All are
  * about the step's own region: regions and steps below it count for themselves, but for blocks
- * that these allocate in it, which count in both (tenured ones and guests). */
+ * that these allocate in it, which count in both (tenured ones and guests). There is no bound of
+ * chunks: a region takes runs of pages of any length from its pool, and reserved_bytes bounds them
+ * all together. */
 struct ebb_churn_budget {
     uint64_t bytes;          /* requested by all allocations of a step */
     uint64_t allocations;    /* count */
