@@ -4,6 +4,7 @@
 import functools
 import inspect
 import operator
+import types
 
 from . import _ebb
 from .pool import Pool
@@ -12,12 +13,33 @@ from .region import Region
 _sites = {}  # (name, ring, scope): a place of the program that is passed again and again
 
 
-def _goes_on(function):
-    """Whether it, or what an object does when it is called, only begins by the call."""
+def _is(function, *kinds):
+    """Whether it, or what an object does when it is called, is of such a kind."""
     function = getattr(function, "__func__", function)  # of a staticmethod
-    return any(ask(each) for each in (function, getattr(type(function), "__call__", None))
-               for ask in (inspect.iscoroutinefunction, inspect.isgeneratorfunction,
-                           inspect.isasyncgenfunction))
+    return any(is_kind(each) for each in (function, getattr(type(function), "__call__", None))
+               for is_kind in kinds)
+
+
+@types.coroutine
+def _turns(region, awaitable):
+    """Waits for it. While it waits itself malloc() goes where it went before the step."""
+    made = awaitable.__await__()
+    go, what = made.send, None
+    try:
+        while True:
+            try:
+                asked = region._turn(go, what)
+            except StopIteration as done:
+                return done.value
+            finally:
+                what = None  # an exception has this frame
+            try:
+                go, what = made.send, (yield asked)
+            except BaseException as raised:  # GeneratorExit, too, when it is closed
+                go, what = made.throw, raised
+            del asked  # nor is kept what it waited for
+    finally:
+        made.close()  # where it cannot go on: in another thread, or as a signal's handler raised
 
 
 class step(_ebb.Step):
@@ -33,10 +55,13 @@ class step(_ebb.Step):
         def evaluate(model, batch):     # ebb.current() is the step's region
             ...
 
-    What goes on after it has returned, a generator or a coroutine, is no function for the
-    decorator: it has its own `with ebb.step(...)` inside. Of one object that several generators
-    have open in a thread or task, the step that was begun last ends first, whichever generator
-    ends.
+        @ebb.step("request", scope=True)
+        async def answer(request):      # the step waits when the coroutine does
+            ...
+
+    A generator, which goes on after it has returned, is no function for the decorator: it has its
+    own `with ebb.step(...)` inside. Of one object that several generators have open in a thread or
+    task, the step that was begun last ends first, whichever generator ends.
 
     tag     what kind of step it is; kinds are planned apart (a padded length, say). Any integer:
             its lowest 64 bits count
@@ -48,8 +73,9 @@ class step(_ebb.Step):
     scope   what this thread mallocs during the step is the step's, too: torch's own tensors, say.
             Only where libebb-malloc is preloaded, which ebb.is_scope_served() tells; elsewhere it
             changes nothing. Whatever lives on stays valid. The step is to end in the thread that
-            began it; what other tasks of an event loop allocate while this one waits inside of it
-            counts as the step's
+            began it, and a coroutine to go on there. What other tasks of an event loop allocate
+            while this one waits counts as the step's, but not where a coroutine waits that is
+            decorated: that leaves its scope then, and those of all steps that are open inside of it
     """
 
     _region = Region
@@ -75,19 +101,29 @@ class step(_ebb.Step):
             sites[key] = _ebb.Site(self._name, self._pool, self._ring, self._scope)
         return sites[key]
 
+    def _again(self):
+        return step(self._name, self._tag, pool=self._pool, parent=self._parent, ring=self._ring,
+                    scope=self._scope)
+
     def __call__(self, function):
-        if _goes_on(function):
+        if _is(function, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
             name = getattr(function, "__name__", repr(function))  # functools.partial has none
             raise TypeError(f"{name}() goes on after it has returned: write `with ebb.step(...)` "
                             "inside of it")
+        if not callable(function):
+            raise TypeError(f"{function!r} cannot be called")
 
         @functools.wraps(function)
         def stepped(*arguments, **keywords):
-            again = step(self._name, self._tag, pool=self._pool, parent=self._parent,
-                         ring=self._ring, scope=self._scope)
-            with again:
+            with self._again():
                 return function(*arguments, **keywords)
-        return stepped
+
+        @functools.wraps(function)
+        async def waited_for(*arguments, **keywords):
+            with self._again() as region:
+                return await _turns(region, function(*arguments, **keywords))
+
+        return waited_for if _is(function, inspect.iscoroutinefunction) else stepped
 
 
 step.__module__ = "ebb"

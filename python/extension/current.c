@@ -100,6 +100,26 @@ PyObject *current_find(PyObject *list) {
     return found;
 }
 
+int current_change_scopes(PyObject *object, bool enters) {
+    PyObject *last = innermost(), *at = last;
+    while (at && at != Py_None && at != object) {
+        PyObject *outer = outer_of(at);
+        if (outer != Py_None)
+            ((struct region *)outer)->inner = at;
+        at = outer;
+    }
+    PyObject *end = at == object ? last : object; /* it was entered in another context: it alone */
+    int result = last ? 0 : -1;
+    for (at = object; result == 0; at = ((struct region *)at)->inner) {
+        if (!is_left((struct region *)at))
+            result = step_change_scope(at, enters);
+        if (at == end)
+            break;
+    }
+    Py_XDECREF(last);
+    return result;
+}
+
 const char current_doc[] =
 "current()\n--\n\n"
 "The region that was entered last and not left, in this thread or task; None if there is none.\n\n"

@@ -105,6 +105,7 @@ struct region {
     PyObject *pool;   /* None: the default pool; kept alive */
     PyObject *parent; /* or None; kept alive */
     PyObject *outer;  /* that was entered before this one, or None; NULL: never entered */
+    PyObject *inner;  /* whose `outer` this is, while current.c goes through them */
     PyObject *site;   /* of the step that the region is, until that ends; or NULL */
     ebb_region handle;
     ebb_step step;
@@ -150,6 +151,9 @@ int current_enter(PyObject *region);
 int current_leave(PyObject *region);
 /* The one of the list that was entered last here, else the last of the list. New reference. */
 PyObject *current_find(PyObject *list);
+/* Enters the scopes of the region and of what was entered in it here and is not left, the outermost
+ * first; or leaves them. -1 with an exception: one is another thread's. */
+int current_change_scopes(PyObject *region, bool enters);
 PyObject *current_get(PyObject *module, PyObject *none);
 extern const char current_doc[];
 int current_add(void);
@@ -233,10 +237,10 @@ PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
 /* ---- step.c ---- */
 
 int step_add(PyObject *module);
-/* Whoever leaves a region to end it asks first. -1 with an exception: it is a step whose scope is
- * another thread's, which is still to end it; nothing has changed. 0: the scope, if there is one,
- * is left, as its step is about to end. */
-int step_expect_own(PyObject *region);
+/* Enters or leaves the scope of the step that the region is, if it is one, has one and has not
+ * ended; whoever leaves a region to end it leaves that first. -1 with an exception: it is another
+ * thread's, which is still to end it; nothing has changed. */
+int step_change_scope(PyObject *region, bool enters);
 PyObject *step_is_scope_served(PyObject *module, PyObject *none);
 extern const char step_is_scope_served_doc[];
 

@@ -221,7 +221,7 @@ PyDoc_STRVAR(exit_doc,
 "__exit__(*exception)\n--\n\nLeaves the region and closes it.");
 
 static PyObject *region_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
-    bool left = step_expect_own(object) == 0 && current_leave(object) == 0;
+    bool left = step_change_scope(object, false) == 0 && current_leave(object) == 0;
     PyObject *closed = left ? PyObject_CallMethodObjArgs(object, names.close, NULL) : NULL;
     Py_XDECREF(closed);
     return closed ? Py_NewRef(Py_None) : NULL;
@@ -275,6 +275,25 @@ static PyObject *region_run(PyObject *object, PyObject *arguments) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     if (current_leave(object) != 0)
+        Py_CLEAR(result);
+    if (type)
+        PyErr_Restore(type, value, trace);
+    return result;
+}
+
+PyDoc_STRVAR(turn_doc,
+"_turn(function, argument)\n--\n\n"
+"function(argument), with the scopes of the step and of those inside of it entered meanwhile.");
+
+static PyObject *region_turn(PyObject *object, PyObject *arguments) {
+    PyObject *function, *argument;
+    if (!PyArg_ParseTuple(arguments, "OO:_turn", &function, &argument) ||
+        current_change_scopes(object, true) != 0)
+        return NULL;
+    PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (current_change_scopes(object, false) != 0)
         Py_CLEAR(result);
     if (type)
         PyErr_Restore(type, value, trace);
@@ -496,6 +515,7 @@ static PyMethodDef region_methods[] = {
     {"__enter__", region_enter, METH_NOARGS, enter_doc},
     {"__exit__", region_exit, METH_VARARGS, exit_doc},
     {"_run", region_run, METH_VARARGS, run_doc},
+    {"_turn", region_turn, METH_VARARGS, turn_doc},
     {"reset", region_reset, METH_NOARGS, reset_doc},
     {"empty", METHOD(region_empty), METH_VARARGS | METH_KEYWORDS, empty_doc},
     {"zeros", METHOD(region_zeros), METH_VARARGS | METH_KEYWORDS, zeros_doc},

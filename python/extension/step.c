@@ -289,10 +289,12 @@ static PyObject *step_enter(PyObject *object, PyObject *Py_UNUSED(none)) {
     return region;
 }
 
-int step_expect_own(PyObject *object) {
+int step_change_scope(PyObject *object, bool enters) {
     const struct region *region = (const struct region *)object;
     bool has_scope = region->site && ((struct site *)region->site)->has_scopes;
-    if (!has_scope || region->has_ended || ebb_scope_leave(region->step) != EBB_E_THREAD)
+    if (!has_scope || region->has_ended)
+        return 0;
+    if ((enters ? ebb_scope_enter : ebb_scope_leave)(region->step) != EBB_E_THREAD)
         return 0;
     error_raise();
     return -1;
@@ -305,7 +307,7 @@ static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
     if (list && !is_begun)
         PyErr_SetString(PyExc_RuntimeError, "the step was not begun, or was ended before");
     PyObject *region = is_begun ? current_find(list) : NULL;
-    bool own = region && step_expect_own(region) == 0;
+    bool own = region && step_change_scope(region, false) == 0;
     bool left = own && unlist(list, region) == 0 && current_leave(region) == 0;
     int result = left ? region_end(region) : -1;
     if (own && !left)

@@ -10,6 +10,7 @@ not interrupted between the end of their body and the call of __exit__(), as fun
 are: signals are looked at behind calls, at jumps backwards and where functions begin.
 """
 
+import asyncio
 import gc
 import pickle
 import random
@@ -17,6 +18,7 @@ import signal
 import sys
 import time
 import unittest
+import warnings
 
 import ebb
 import numpy
@@ -68,10 +70,23 @@ def stacked(samples):
     return ebb.stack([array["list"][0] for array in samples]), samples[0]
 
 
+def run(coroutine):
+    """To its end, without a loop."""
+    try:
+        while True:
+            coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+
+
 class Interrupts(unittest.TestCase):
     def setUp(self):
         self.pool = ebb.Pool("shared", slots=SLOTS)
         self.outer = None  # the current region
+        caught = warnings.catch_warnings()
+        caught.__enter__()
+        self.addCleanup(caught.__exit__, None, None, None)
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
     def assertWhole(self, at):
         """All slots of the pool can be had at once, and the current region is what it was."""
@@ -195,11 +210,35 @@ class Interrupts(unittest.TestCase):
             self.interrupt_everywhere(case, 50)
         self.assertEqual(step._open, [])
 
+    def test_coroutines(self):
+        """Steps that are open in it end, too: it is closed where it cannot go on."""
+        step, turns = ebb.step("interrupted.task", pool=self.pool), sys.modules["ebb.step"]._turns
+
+        async def wait():
+            with step:
+                await asyncio.sleep(0)
+                with step as region:
+                    await asyncio.sleep(0)
+                    return region
+
+        async def answer():
+            with step as region:
+                return await turns(region, wait())
+
+        with ebb.Region() as self.outer:
+            self.interrupt_everywhere(lambda: run(answer()), 50)
+        self.assertEqual(step._open, [])
+
     def test_signals_of_a_timer(self):
         """The same by real ones, at random: they are looked at where Python looks."""
         collate, chance = ebb.Collate(self.pool, stacked), random.Random(7)
         armed, interrupted, step = [], 0, ebb.step("timer", pool=self.pool)
         send = step(lambda: self.pool.send(sample()))
+
+        @step
+        async def answer():
+            await asyncio.sleep(0)
+            return send()
 
         def handler(number, frame):
             if armed:
@@ -212,6 +251,7 @@ class Interrupts(unittest.TestCase):
                 collate([sample(), sample()])
                 with ebb.Region(self.pool):
                     send().open()
+                run(answer()).open()
 
         before = signal.signal(signal.SIGALRM, handler)
         began = time.monotonic()

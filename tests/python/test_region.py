@@ -779,16 +779,13 @@ class Steps(Refused):
         self.assertIsNone(ebb.current())
 
     def test_what_goes_on_after_it_returned_is_no_step(self):
-        async def task():
-            pass
-
         async def stream():
             yield
 
         def generator():
             yield
 
-        for function in (task, stream, generator):
+        for function in (stream, generator):
             with self.assertRaises(TypeError) as caught:
                 ebb.step("later")(function)
             self.assertIn(function.__name__, str(caught.exception))
