@@ -69,7 +69,12 @@ ebb_current_token ebb_current_enter(ebb_region region) {
 }
 
 int ebb_current_leave(ebb_current_token token) {
-    if (!token.serial || number_of(token.serial) != number_of(now.serial))
+    if (!token.serial)
+        return error_set(EBB_E_ORDER, "the token is of no scope: nothing was entered");
+    if (!now.serial)
+        return error_set(EBB_E_ORDER, "scope %llu is left, but the thread is in none",
+                         printed(token.serial));
+    if (number_of(token.serial) != number_of(now.serial))
         return error_set(EBB_E_ORDER, "scope %llu is left, but the innermost of the thread is %llu",
                          printed(token.serial), printed(now.serial));
     now = (ebb_current_scopes){token.before, token.serial_before};

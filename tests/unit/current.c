@@ -62,7 +62,9 @@ static void a_scope_is_left_once(void **state) {
     assert_true(is_same(ebb_current(), stage->root));
     assert_int_equal(ebb_current_leave(outer), 0);
     assert_refused(ebb_current_leave(outer), EBB_E_ORDER);
+    assert_non_null(strstr(ebb_last_error_text(), "the thread is in none"));
     assert_refused(ebb_current_leave((ebb_current_token){.serial = 0}), EBB_E_ORDER);
+    assert_non_null(strstr(ebb_last_error_text(), "the token is of no scope"));
 }
 
 static void the_region_may_close_before_its_scope_is_left(void **state) {
