@@ -102,7 +102,9 @@ static int check_alike(const struct ebb_tensor *tensor, const struct ebb_tensor 
         dtype_describe(first->dtype, wanted);
         return error_set(EBB_E_DTYPE, "sequence %zu: %s, the first %s", at, dtype, wanted);
     }
-    if (tensor->ndim < 1 || tensor->ndim != first->ndim)
+    if (tensor->ndim < 1)
+        return error_set(EBB_E_SHAPE, "sequence %zu: 0 dimensions, at least 1 is needed", at);
+    if (tensor->ndim != first->ndim)
         return error_set(EBB_E_SHAPE, "sequence %zu: %d dimensions, the first %d", at,
                          tensor->ndim, first->ndim);
     for (int i = 1; i < tensor->ndim; i++)

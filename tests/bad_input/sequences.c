@@ -146,7 +146,7 @@ static void lists_that_are_not_alike_are_refused(void **state) {
     refuse_list(court, list, 3, EBB_E_SHAPE, "sequence 2: 2 dimensions, the first 3");
     list[2] = list[0] = counting(court->child, 0, NULL);
     court_note(court);
-    refuse_list(court, list, 3, EBB_E_SHAPE, "sequence 0: 0 dimensions");
+    refuse_list(court, list, 3, EBB_E_SHAPE, "sequence 0: 0 dimensions, at least 1");
     list[0] = list[1];
     assert_int_equal(ebb_object_end(list[2]), 0);
     court_note(court);

@@ -625,6 +625,16 @@ class Sequences(Refused):
                                    total_length=length)
             self.assertRaises(TypeError, region.pad, sequences, total_length=5.0)
 
+    def test_what_has_no_dimensions_is_no_sequence(self):
+        with ebb.Region() as region:
+            for make in (region.pad, region.pack):
+                for place, parts in enumerate(([1.0, 2.0], [[1.0, 2.0], 3.0])):
+                    arrays = [numpy.array(part, "f4") for part in parts]
+                    with self.assertRaisesRegex(ebb.Error, f"sequence {place}: 0 dimensions, at "
+                                                           "least 1 is needed") as caught:
+                        make(arrays)
+                    self.assertEqual(caught.exception.name, "EBB_E_SHAPE")
+
     def test_paddings_are_what_they_are(self):
         odd, most = (1 << 53) + 1, (1 << 64) - 1
         whole = [numpy.arange(n, dtype="i8") for n in (2, 4)]
