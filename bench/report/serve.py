@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """serve.py - servers and training loops under each allocator.
 
-For each case: processor time against glibc's, as bars to either side of it; for servers also what
-is resident, around requests that are twenty times the others and over many requests of mixed sizes.
+For each case: processor time against glibc's, as bars to either side of it, and page faults; for
+servers also how long an answer takes and how many there are in a second, and what is resident,
+around requests that are twenty times the others and over many requests of mixed sizes.
 The series are metrics, METRIC.nNUMBER, of which the tables have none.
 """
 
+import bars
 import curves
 import kin
 import quantity
@@ -70,12 +72,63 @@ def draw_shares(values, title):
     return frame.drawn(title)
 
 
+def draw_answers(frame, across, row, name, answers):
+    """From the median to what one answer in a hundred is slower than; how many come a second."""
+    y, css = frame.top + (row + 0.5) * ROW, kin.family(name)
+    p50, p99, rate = answers
+    words = f"{name}: {quantity.text_of('us', p50)} in the median, " \
+        f"{quantity.text_of('us', p99)} at the 99th percentile"
+    frame.text(frame.left - 8, y + 4, name, text_anchor="end", class_=f"name {css}")
+    frame.line(across.at(p50), y, across.at(p99), y, class_="axis")
+    frame.add("circle", cx=across.at(p99), cy=y, r=4.0, class_="dot hollow", tip=words)
+    frame.add("circle", cx=across.at(p50), cy=y, r=4.5, class_=f"dot {css}", tip=words)
+    if rate is not None:
+        frame.text(frame.right + 8, y + 4, f"{quantity.count_text(rate)}/s",
+                   class_=f"value {css}")
+
+
+def draw_latency(found, title):
+    """`found`: {allocator: (p50_us, p99_us, requests a second or None)}, the fastest on top."""
+    names = sorted(found, key=lambda name: (found[name][0], kin.sort_key(name)))
+    frame = Frame(WIDTH, 8 + ROW * len(names) + 40, left=100, right=72, top=8)
+    most = max(p99 for _, p99, _ in found.values())
+    across = scale.Scale(0.0, 1.04 * most, frame.left, frame.right)
+    frame.x_axis(across, "us", "time to the answer", 4)
+    for row, name in enumerate(names):
+        draw_answers(frame, across, row, name, found[name])
+    return frame.drawn(title)
+
+
+def answers_of(results, case):
+    """Of those that have both times."""
+    found = {}
+    for name in results.allocator_names(BENCH, case):
+        p50, p99, rate = (results.value(BENCH, case, name, metric)
+                          for metric in ("p50_us", "p99_us", "requests_per_second"))
+        if p50 and p99 and 0 < p50 <= p99:
+            found[name] = (p50, p99, rate)
+    return found
+
+
+def faults_pictures(results, case, title):
+    for metric, of_what in (("faults_per_request", "request"), ("faults_per_step", "step")):
+        values = results.by_allocator(BENCH, case, metric)
+        if values:
+            words = f"{title}: page faults of a {of_what}"
+            yield figure(words, bars.draw(values, metric, words))
+
+
 def pictures_of(results, case):
     title, found = title_of(case), []
     shares = results.by_allocator(BENCH, case, CPU_SHARE)
     if shares:
         found.append(figure(f"{title}: processor time, glibc's is the line",
                             draw_shares(shares, f"{title}, processor time")))
+    answers = answers_of(results, case)
+    if answers:
+        found.append(figure(f"{title}: answers", draw_latency(answers, f"{title}, answers"),
+                            "median, hollow: p99"))
+    found += faults_pictures(results, case, title)
     peaks = results.by_allocator(BENCH, case, "peak_bytes")
     times = results.by_allocator(BENCH, case, "cpu_ms_per_step")
     points = {name: (peaks[name], times[name]) for name in kin.in_order(times)

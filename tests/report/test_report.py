@@ -388,7 +388,9 @@ class PageTest(unittest.TestCase):
         rows = [row(case, name, metric, value, "serve") for case in ("ort-c", "ort-c-arena", "odd")
                 for name, time in (("glibc", 100), ("jemalloc", 96), ("ebb", 94), ("other", 1e18))
                 for metric, value in (("cpu_us_per_request", time), ("cpu_over_glibc", time / 100),
-                                      ("spike_resident_ratio", 1.2))]
+                                      ("spike_resident_ratio", 1.2), ("p50_us", 3 * time),
+                                      ("p99_us", 9 * time), ("requests_per_second", 2e3 + time),
+                                      ("faults_per_request", time / 1e3))]
         rows += [row("train-mlp", name, metric, value, "serve")
                  for name, peak in (("glibc", 50 << 20), ("ebb-scopes", 49 << 20))
                  for metric, value in (("cpu_ms_per_step", 2), ("peak_bytes", peak),
@@ -403,6 +405,10 @@ class PageTest(unittest.TestCase):
         self.assertIn("ebb: 0.94 times glibc", text)
         self.assertIn("-6.0 %", text)
         self.assertIn("ebb, request 8: 48 MiB", text)
+        self.assertIn("ebb: 282 µs in the median, 846 µs at the 99th percentile", text)
+        self.assertIn("2,094/s", text)
+        self.assertIn("onnxruntime, C API: page faults of a request", text)
+        self.assertIn("training, mlp: page faults of a step", text)
         self.assertIn("training, mlp: time against memory", text)
         self.assertIn("spike resident ratio", text)
         self.assertNotIn("spike resident bytes", text)
@@ -423,6 +429,7 @@ class PageTest(unittest.TestCase):
 
     def test_strange_figures_of_servers_break_nothing(self):
         for metric in ("cpu_over_glibc", "cpu_ms_per_step", "peak_bytes", "cpu_us_per_request",
+                       "p50_us", "p99_us", "requests_per_second", "faults_per_request",
                        "spike_resident_bytes.n0", "spike_resident_bytes.n7",
                        "mixed_resident_bytes.n1", f"mixed_resident_bytes.n{'9' * 400}"):
             for value in (0, -1, 1e18, 1e-300, "x", None):
