@@ -143,6 +143,9 @@ bool pages_clear(struct pages *pages);
  * with what the device says is free, or what the limit on locked pages leaves. */
 bool pages_may_fit(const struct pages *pages, size_t bytes);
 
+/* Whether it is known before anybody is asked that there is none even then. */
+bool pages_are_scarce(const struct pages *pages, size_t bytes);
+
 /* Slabs without memory that are free all over go, but for a few of the usual length that the next
  * who measures have at once: else their addresses were nobody's for ever. Returns their bytes. */
 size_t pages_drop_phantoms(struct pages *pages);

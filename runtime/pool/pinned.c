@@ -52,12 +52,20 @@ int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
     return 0;
 }
 
+static bool read_limit(const struct cuda_hold *hold, struct rlimit *limit) {
+    return !hold->context && getrlimit(RLIMIT_MEMLOCK, limit) == 0 &&
+           limit->rlim_cur != RLIM_INFINITY;
+}
+
 size_t pin_room(const struct cuda_hold *hold) {
-    struct rlimit limit = {.rlim_cur = 0};
+    struct rlimit limit;
     size_t now = atomic_load_explicit(&locked, memory_order_relaxed);
-    if (hold->context || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return 0;
-    return limit.rlim_cur - size_smaller(limit.rlim_cur, now);
+    return read_limit(hold, &limit) ? limit.rlim_cur - size_smaller(limit.rlim_cur, now) : 0;
+}
+
+bool pin_is_limited(const struct cuda_hold *hold) {
+    struct rlimit limit;
+    return read_limit(hold, &limit);
 }
 
 bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {

@@ -18,6 +18,9 @@ int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
  * registered. */
 size_t pin_room(const struct cuda_hold *hold);
 
+/* Whether RLIMIT_MEMLOCK is what may refuse. */
+bool pin_is_limited(const struct cuda_hold *hold);
+
 /* The same pages again; false: the driver refused, error set. */
 bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
 

@@ -444,7 +444,8 @@ static bool gives_way(struct ebb_pool *pool, const struct ebb_piece *run,
     return cooled || kept;
 }
 
-/* Within a limit that leaves too little until cached pages have gone, but then enough. */
+/* Within a limit that leaves too little until cached pages have gone, but then enough. Where the
+ * system is known to lack them even then, it is asked first: they stay for who would be refused. */
 static struct ebb_piece *take_with_room(struct ebb_pool *pool, struct ebb_piece *run,
                                         struct pages_wish wish, size_t room, size_t *gained) {
     error_mute();
@@ -452,10 +453,15 @@ static struct ebb_piece *take_with_room(struct ebb_pool *pool, struct ebb_piece 
     error_unmute();
     if (taken || *gained)
         return taken;
-    make_room(pool, room);
-    wish.most_cold = wish.room = pool_most_cold(pool);
+    bool scarce = pages_are_scarce(&pool->pages, room);
+    if (!scarce)
+        make_room(pool, room);
+    wish.most_cold = wish.room = scarce ? room : pool_most_cold(pool);
     wish.want = wish.want_cold = wish.least;
-    return take_locked(pool, run, wish, gained);
+    taken = take_locked(pool, run, wish, gained);
+    if (scarce && taken) /* who may lock more than the limit says, for one */
+        make_room(pool, room);
+    return taken;
 }
 
 struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,

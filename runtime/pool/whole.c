@@ -120,6 +120,11 @@ bool pages_may_fit(const struct pages *pages, size_t bytes) {
     return bytes - size_smaller(bytes, cached) <= free;
 }
 
+bool pages_are_scarce(const struct pages *pages, size_t bytes) {
+    return pages->kind->whole && !pages_may_fit(pages, bytes) &&
+           (pages->kind == &kind_device || pin_is_limited(&pages->cuda));
+}
+
 bool pages_clear(struct pages *pages) {
     return !pages->kind->clear || pages->kind->clear(pages);
 }

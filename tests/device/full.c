@@ -127,9 +127,14 @@ static void what_no_device_has_leaves_it_alone(void **state) {
     struct gpu *gpu = *state;
     cache_slabs(gpu->pool, 1, 50 * MIB);
     struct ebb_pool_stats before = pool_stats_of(gpu->pool);
-    assert_no_block(ebb_region_alloc(gpu->region, 300 * MIB, 64), EBB_E_DEVICE);
-    assert_int_equal(pool_stats_of(gpu->pool).cached, before.cached);
-    assert_int_equal(pool_stats_of(gpu->pool).given_back, before.given_back);
+    for (unsigned limited = 0; limited < 2; limited++) { /* to what would do without the slab */
+        ebb_pool_set_reserved_limit(gpu->pool, limited ? 320 * MIB : 0);
+        assert_no_block(ebb_region_alloc(gpu->region, 300 * MIB, 64), EBB_E_DEVICE);
+        assert_text_names("cuMemAlloc of 314572800 bytes");
+        assert_int_equal(pool_stats_of(gpu->pool).cached, before.cached);
+        assert_int_equal(pool_stats_of(gpu->pool).given_back, before.given_back);
+    }
+    assert_int_equal(driver_state().allocations, 1);
 }
 
 /* An arena is kept in a slab that is in use otherwise: no slab can be given back. */

@@ -132,6 +132,24 @@ static void cached_slabs_make_room_for_others_to_be_locked(void **state) {
         assert_child_passes(need_what_is_cached);
 }
 
+/* 2 MiB are cached; the pool's limit leaves 4 without them, that on locked pages 3. */
+static int keep_what_is_cached(void) {
+    if (!limit_locks(3 * MIB))
+        return 2;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .limit_reserved_bytes = 4 * MIB);
+    ebb_region cached = OPEN(.pool = pool), region = OPEN(.pool = pool);
+    if (!ebb_region_alloc(cached, 1 * MIB, 64) || ebb_region_close(cached) != 0)
+        return 3;
+    int bad = ebb_region_alloc(region, 3 * MIB, 64) != NULL;
+    bad |= !strstr(ebb_last_error_text(), "4194304 bytes of pages cannot be locked");
+    return bad | (locked_bytes(pool) != 2 * MIB || pool_stats_of(pool).given_back != 0);
+}
+
+static void cached_slabs_stay_where_too_few_can_be_locked_without_them(void **state) {
+    if (kernel_locks())
+        assert_child_passes(keep_what_is_cached);
+}
+
 /* Pages that are closed cannot be touched, and so not be locked. */
 static void what_cannot_be_locked_is_not_said_to_be(void **state) {
     bool kernel = kernel_locks();
@@ -181,6 +199,28 @@ static void each_lock_that_fails_leaves_what_there_was(void **state) {
         assert_int_equal(locked, 0);
     }
     os = real;
+}
+
+static int lock_all(void *addr, size_t bytes) {
+    return 0;
+}
+
+/* As root may: then they make room under the pool's limit all the same. */
+static int lock_more_than_the_limit_says(void) {
+    struct rlimit limit = {3 * MIB, 3 * MIB};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+        return 2;
+    os.lock = lock_all;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .limit_reserved_bytes = 4 * MIB);
+    ebb_region cached = OPEN(.pool = pool), region = OPEN(.pool = pool);
+    if (!ebb_region_alloc(cached, 1 * MIB, 64) || ebb_region_close(cached) != 0)
+        return 3;
+    int bad = !ebb_region_alloc(region, 3 * MIB, 64) || locked_bytes(pool) != 4 * MIB;
+    return bad | (pool_stats_of(pool).reserved.peak != 4 * MIB);
+}
+
+static void who_may_lock_more_is_not_refused(void **state) {
+    assert_child_passes(lock_more_than_the_limit_says);
 }
 
 static void what_a_consumer_opens_is_locked(void **state) {
@@ -333,6 +373,8 @@ int main(void) {
         cmocka_unit_test(pages_are_locked_as_long_as_the_pool_has_them),
         cmocka_unit_test(a_limit_that_is_too_low_is_named),
         cmocka_unit_test(cached_slabs_make_room_for_others_to_be_locked),
+        cmocka_unit_test(cached_slabs_stay_where_too_few_can_be_locked_without_them),
+        cmocka_unit_test(who_may_lock_more_is_not_refused),
         cmocka_unit_test(what_cannot_be_locked_is_not_said_to_be),
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
