@@ -135,6 +135,12 @@ def _with_parcels_opened(batch):
     return _Unpickler(stream, parts, buffers).load()  # also without: what it has may be open
 
 
+def _expect_open(pool):
+    """That it is closed is no want of room."""
+    if pool._is_closed:
+        pool.fileno()  # says so
+
+
 def _open_region(pool, waits=True):
     region = Region(pool, name="batch", _waits=waits)
     region._keeps = True
@@ -310,8 +316,8 @@ class Collate:
     what that has not opened when it lets its workers end is given back.
 
     Where a batch does not fit (no slot is free, or it is larger than a slot) it goes torch's own
-    way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
-    region just the same.
+    way, whole, and is counted: pool.stats["fallbacks"]. Of a pool that is closed ebb.Error
+    EBB_E_STALE is raised. Without workers the batch is put into a region just the same.
 
     What differs from torch: two views of one storage arrive as two tensors (of one that was made in
     the region they share its elements, unless the batch had to be copied), is_shared() is False,
@@ -325,6 +331,7 @@ class Collate:
             raise TypeError(f"{pool!r} is no ebb.Pool: what collates is `inner`")
         if "shared" not in self.pool.kind:
             raise ValueError(f"the pool is of kind {self.pool.kind!r}, not 'shared'")
+        _expect_open(self.pool)
         if inner is not None and not callable(inner):
             raise TypeError(f"{inner!r} cannot be called: `inner` is what collates")
         self.inner = default_collate if inner is None else inner
@@ -357,6 +364,7 @@ class Collate:
         _warn_if_addresses_were_limited_late(os.getpid())
         if self._is_unknown_to_the_trainer():
             return self._beside_unknown(self.inner(samples))
+        _expect_open(self.pool)
         region = _or_none(_open, self.pool)
         if region is None:
             return self._beside(self.inner(samples))

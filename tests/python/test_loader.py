@@ -514,6 +514,18 @@ class Messages(Refused, Regions):
         closed.close()
         self.assertEqual(pickle.loads(message), [1])
 
+    def test_what_collates_into_a_pool_that_was_closed_says_so(self):
+        pool, calls = ebb.Pool("shared"), []
+        collate = ebb.Collate(pool, calls.append)
+        pool.close()
+        for make in (lambda: collate([1]), lambda: ebb.Collate(pool)):
+            with self.assertRaisesRegex(ebb.Error, "the pool is closed") as caught:
+                make()
+            self.assertEqual(caught.exception.name, "EBB_E_STALE")
+        self.assertEqual(calls, [])
+        with self.assertRaisesRegex(ebb.Error, "the pool is closed"):
+            list(torch.utils.data.DataLoader([1, 2], collate_fn=collate))
+
     def test_what_a_batch_raises_is_not_lost_among_several_pools(self):
         """Newer ones than that which has it say no, older ones are not asked."""
         pools = [ebb.Pool("shared", slots=1) for _ in range(3)]
