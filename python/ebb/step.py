@@ -92,6 +92,9 @@ class step(_ebb.Step):
         self._name, self._tag, self._pool = name, operator.index(tag), pool
         self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
 
+    def __getstate__(self):
+        return {**self.__dict__, "_open": []}  # of a copy none is begun
+
     @property
     def site(self):
         """Where steps of this name learn; its `stats` say what."""

@@ -788,6 +788,19 @@ class Steps(Refused):
         asyncio.run(tasks())
         self.assertIsNone(ebb.current())
 
+    def test_a_copy_of_a_step_has_its_own(self):
+        step = ebb.step("copied", tag=3, ring=2)
+        with step as region:
+            for copied in (copy.copy(step), copy.deepcopy([step])[0],
+                           pickle.loads(pickle.dumps(step))):
+                self.assertRaisesRegex(RuntimeError, "not begun", copied.__exit__)
+                self.assertIs(copied.site, step.site)
+                with copied as other:
+                    self.assertIs(ebb.current(), other)
+                self.assertIs(ebb.current(), region)
+            self.assertTrue(region.is_open)
+        self.assertEqual(step.site.stats["steps"], 4)
+
     def test_what_goes_on_after_it_returned_is_no_step(self):
         async def stream():
             yield
