@@ -8,7 +8,6 @@
  */
 #include "malloc/general.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 const char *je_malloc_conf = "oversize_threshold:0";
@@ -27,6 +26,13 @@ size_t general_read(const char *name) {
 void general_refresh(void) {
     uint64_t epoch = 1;
     (void)je_mallctl("epoch", NULL, NULL, &epoch, sizeof epoch);
+}
+
+/* That of jemalloc's counters which each page goes through, whatever MALLOC_CONF says. */
+uint64_t general_given_back(void) {
+    char name[40];
+    snprintf(name, sizeof name, "stats.arenas.%u.dirty_purged", MALLCTL_ARENAS_ALL);
+    return (uint64_t)general_read(name) * general_read("arenas.page");
 }
 
 static void on_all_arenas(const char *what) {

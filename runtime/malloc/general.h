@@ -9,6 +9,8 @@
 
 #include "base/jemalloc.h"
 
+#include <stdint.h>
+
 /* Once, as the library is loaded: jemalloc makes its first arena, which is the first thread's,
  * before it has read how large blocks are kept. */
 void general_begin(void);
@@ -18,6 +20,9 @@ size_t general_read(const char *name);
 
 /* Numbers that general_read() gives are of now. */
 void general_refresh(void);
+
+/* Bytes of pages, those of trays too, that went back to the system so far, as of then. */
+uint64_t general_given_back(void);
 
 /* All free pages go back to the system, those of trays too. */
 void general_trim(void);

@@ -15,6 +15,11 @@
 #include "base/size.h"
 #include "pool/pool.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #define ASKED_SHARE 100u /* of the time, at most one part */
 #define KNOWN_NS 60000000000u /* for so long at most: a process may be stopped while it asks */
 
@@ -58,4 +63,16 @@ size_t resident_large(void) {
     atomic_store_explicit(&known_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&next_ns, ended + rest, memory_order_relaxed);
     return bytes;
+}
+
+/* The second number of the file, which is of pages. */
+size_t resident_process(void) {
+    char text[128];
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    if (file >= 0)
+        close(file);
+    text[length > 0 ? length : 0] = 0;
+    const char *second = strchr(text, ' ');
+    return second ? strtoul(second, NULL, 10) * os.page_bytes() : 0;
 }

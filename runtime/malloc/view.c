@@ -5,6 +5,7 @@
  * a whole line, and no site is read for what is cut.
  */
 #include "malloc/view.h"
+#include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/resident.h"
 #include "malloc/served.h"
@@ -48,7 +49,7 @@ static void put_head(struct text *text, const char *name, const char *about, boo
 static void put_number(struct text *text, const struct number *number) {
     put_head(text, number->name, number->about, number->only_grows);
     put(text, snprintf(text->at, text->left, text->for_prometheus ? "ebb_%s %" PRIu64 "\n"
-                                                                  : "%-28s %" PRIu64 "\n",
+                                                                  : "%-32s %" PRIu64 "\n",
                        number->name, number->value));
 }
 
@@ -217,6 +218,16 @@ static void put_larges(struct text *text) {
     put_numbers(text, numbers, sizeof numbers / sizeof *numbers);
 }
 
+/* Nothing, where the system does not say it. */
+static void put_process(struct text *text) {
+    size_t bytes = resident_process();
+    if (bytes)
+        put_number(text, &(struct number){
+                             "resident_bytes",
+                             "Bytes of the process that are in memory, those of files too.", false,
+                             bytes});
+}
+
 static void put_general(struct text *text) {
     struct tray_pinned pinned = tray_read_pinned();
     struct used used = used_read();
@@ -227,6 +238,9 @@ static void put_general(struct text *text) {
         {"general_held_bytes",
          "Bytes of pages of the general heap and its bookkeeping, touched or not.", false,
          used.resident},
+        {"general_given_back_bytes_total",
+         "Bytes of pages of the general heap that were given back to the system.", true,
+         general_given_back()},
         {"pinned_trays", "Trays that are kept for blocks that outlived their scopes.", false,
          pinned.trays},
         {"pinned_bytes", "Bytes of trays that are kept for blocks that outlived their scopes, "
@@ -243,6 +257,7 @@ static void put_general(struct text *text) {
 
 size_t view_write(char *bytes, size_t limit, bool for_prometheus) {
     struct text text = {.at = bytes, .left = limit, .for_prometheus = for_prometheus};
+    put_process(&text);
     put_general(&text);
     put_larges(&text);
     put_sites(&text);

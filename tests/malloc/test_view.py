@@ -131,6 +131,7 @@ class View(unittest.TestCase):
 
     def check_plain(self, text, sites=2):
         self.assertRegex(text, rb"(?m)^general_held_bytes +[1-9]\d*$")
+        self.assertRegex(text, rb"^resident_bytes +[1-9]\d*\n")
         self.assertRegex(text, rb"(?m)^pinned_bytes +\d+$")
         self.assertRegex(text, rb"(?m)^large_given_back_bytes_total +\d+$")
         self.assertEqual(len(re.findall(rb"(?m)^site site-\d+$", text)), sites)
@@ -189,15 +190,15 @@ class View(unittest.TestCase):
             program.stdin.write(b"\n")
             program.stdin.flush()
             self.assertEqual(goes_on(program, b"3\n"), [0, 0, 0])
-            self.assertIn(b"\npinned_trays                 1\n", self.ask())
+            self.assertRegex(self.ask(), rb"\npinned_trays +1\n")
             program.stdin.write(b"\n")
             program.stdin.flush()
             self.assertEqual(goes_on(program, b"4\n"), [0, 0, 0])
-            self.assertIn(b"\npinned_trays                 0\n", self.ask())
+            self.assertRegex(self.ask(), rb"\npinned_trays +0\n")
             program.stdin.write(b"\n")
             program.stdin.flush()
             self.assertEqual(goes_on(program, b"5\n"), [0, 0, 0])
-            given = re.findall(rb"given_back_bytes\w* +(\d+)\n", self.ask())
+            given = re.findall(rb"(?:large|scope)_given_back_bytes\w* +(\d+)\n", self.ask())
             whole, own = map(int, given)  # the pool's, and its one site's
             self.assertTrue(32 * mib <= own <= whole, given)
 
@@ -229,6 +230,50 @@ class View(unittest.TestCase):
                 self.assertTrue(until(lambda: is_between(program, least)), (line, self.seen))
                 program.stdin.write(b"\n")
                 program.stdin.flush()
+
+    def test_what_the_general_heap_gives_back_is_told(self):
+        """And what of the process is in memory, as the system counts it for others, too."""
+        script = ("blocks = [bytearray(300_000) for _ in range(200)]\n"
+                  "print('ready', flush=True); input()\n"
+                  "del blocks\n"
+                  "import ctypes; ctypes.CDLL(None).malloc_trim(0)\n"
+                  "print('given', flush=True); input()\n")
+        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script) as program:
+            self.assertTrue(until(self.ask))
+            before = self.read_whole(program)
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline(), b"given\n")
+            after = self.read_whole(program)
+            program.stdin.write(b"\n")
+        self.assertGreaterEqual(before[0] - after[0], 50 << 20)
+        self.assertGreaterEqual(after[1] - before[1], 50 << 20)
+        self.assertLess(after[1] - before[1], 70 << 20)
+
+    def read_whole(self, program):
+        """Resident bytes, of which the system has the same, and bytes given back."""
+        told = self.ask()
+        resident, given = (int(re.search(rb"(?m)^%s +(\d+)$" % name, told)[1])
+                           for name in (b"resident_bytes", b"general_given_back_bytes_total"))
+        status = pathlib.Path(f"/proc/{program.pid}/statm").read_text()
+        own = int(status.split()[1]) * resource.getpagesize()
+        self.assertAlmostEqual(resident, own, delta=4 << 20)
+        return resident, given
+
+    @unittest.skipIf(os.geteuid(), "for the superuser alone")
+    def test_what_the_system_does_not_say_is_left_out(self):
+        """It has no /proc once the program has changed its root."""
+        script = ("import os; print('ready', flush=True); input(); "
+                  f"os.chroot({str(self.folder)!r}); print('there', flush=True); input()")
+        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script) as program:
+            self.assertTrue(until(self.ask))
+            self.assertIn(b"resident_bytes ", self.ask())
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline(), b"there\n")
+            told = self.ask()
+            program.stdin.write(b"\n")
+        self.assertTrue(told.startswith(b"general_allocated_bytes "))
 
     def test_what_the_hardened_library_forbids_counts_as_freed(self):
         frees = "for _ in range(500): bytearray(1 << 20)\nprint('ready', flush=True)\ninput()"
