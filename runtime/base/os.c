@@ -70,10 +70,6 @@ int ebb_jemalloc_madvise(void *addr, size_t bytes, int advice) {
     return result;
 }
 
-static int forbid(void *addr, size_t bytes) {
-    return mprotect(addr, bytes, PROT_NONE);
-}
-
 static size_t resident(void *addr, size_t bytes) {
     unsigned char in_core[1024];
     size_t total = 0;
@@ -342,7 +338,6 @@ struct os_table os = {
     .shut = shut,
     .reopen = reopen,
     .give_back = give_back,
-    .forbid = forbid,
     .resident = resident,
     .now_ns = now_ns,
     .allow = allow,

@@ -49,7 +49,6 @@ struct os_table {
                                                  * the system took those that were there */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero, locked or
                                                  * not; 0 or -1 */
-    int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */
     size_t (*resident)(void *addr, size_t bytes); /* bytes of the range in memory now */
     uint64_t (*now_ns)(void);                   /* monotonic clock */
     bool (*allow)(enum os_acquisition what);    /* tests: false makes the acquisition fail */

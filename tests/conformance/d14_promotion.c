@@ -125,7 +125,6 @@ COUNTED(int, close, return)
 COUNTED(int, shut, return)
 COUNTED(int, reopen, return)
 COUNTED(int, give_back, return)
-COUNTED(int, forbid, return)
 COUNTED(size_t, resident, return)
 COUNTED(void, release, NO_RESULT)
 COUNTED(int, cover, return)
@@ -146,7 +145,6 @@ static void count_system_calls(void) {
     os.shut = counted_shut;
     os.reopen = counted_reopen;
     os.give_back = counted_give_back;
-    os.forbid = counted_forbid;
     os.resident = counted_resident;
     os.release = counted_release;
     os.cover = counted_cover;
