@@ -238,8 +238,7 @@ void slot_give(struct ebb_pool *pool, struct region *region);
 /* What was set up there is open from here on, and never was in the counts of the pool. */
 void slot_begin_uncounted(struct region *region);
 
-/* Those of ebb's own work, too: while one is open its pool cannot end. */
-uint64_t slot_count_open(const struct ebb_pool *pool);
+/* Regions that the program has opened since the pool was made. */
 uint64_t slot_count_opened(const struct ebb_pool *pool);
 
 /* True if a region is open in the slot. */

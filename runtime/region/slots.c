@@ -204,7 +204,8 @@ void slot_begin_uncounted(struct region *region) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-uint64_t slot_count_open(const struct ebb_pool *pool) {
+/* Those of ebb's own work, too: while one is open its pool cannot end. */
+static uint64_t count_open(const struct ebb_pool *pool) {
     uint64_t open = 0;
     for (const struct region *region = pool->slots; region; region = region->list_next)
         open += region_is_live(region);
@@ -229,7 +230,7 @@ struct use {
 static void look(void *context, struct ebb_pool *pool) {
     struct use *use = context;
     pthread_mutex_lock(&pool->lock);
-    use->open += slot_count_open(pool);
+    use->open += count_open(pool);
     use->held += pool->held_bytes;
     pthread_mutex_unlock(&pool->lock);
 }

@@ -99,7 +99,8 @@ struct ebb_piece *track_become_ordinary(struct track *track) {
     return piece;
 }
 
-bool track_take_over(struct track *track) {
+/* False if there is no memory for it, or something is held: then nothing has changed. */
+static bool take_over(struct track *track) {
     const struct plan *plan = track->plan;
     struct region *region = track->region;
     if (track->held || !piece_prepare(&region->store, 2 * count_live(track) + 3))
@@ -235,12 +236,12 @@ static bool gives_back(struct track *track, size_t bytes, size_t align) {
 
 bool track_outgrow(struct track *track, size_t bytes) {
     bool refused = pool_room(track->region->pool) < bytes;
-    return (refused && gives_back(track, bytes, EBB_UNIT)) || track_take_over(track);
+    return (refused && gives_back(track, bytes, EBB_UNIT)) || take_over(track);
 }
 
 static bool leaves(struct track *track, size_t bytes, size_t align) {
     return gives_back(track, bytes, align) ||
-           (track->arena && !track->held && has_gap(track, bytes, align) && track_take_over(track));
+           (track->arena && !track->held && has_gap(track, bytes, align) && take_over(track));
 }
 
 bool track_gives_way(struct track *track, size_t bytes, size_t align) {

@@ -268,7 +268,6 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     reset(track);
     bool follows = serve && plain && track->plan && !region->sealed;
     track->serving = track->shadowing = follows && take_arena(track, region);
-    track->coarse = false;
     track->recording = record && plain && !track->serving;
     track->coarse = track->serving && track->plan->coarse;
     track->seen.served = track->serving;

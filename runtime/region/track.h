@@ -352,12 +352,9 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
 
 /* ---- takeover.c ---- */
 
-/* The step has grown: the gaps of the arena become free memory of the large lane, and what is live
- * in it stays. False without memory for it: then nothing has changed. */
-bool track_take_over(struct track *track);
-
-/* The same for a block that is beside the plan; or the arena is empty, and in the way of the pool's
- * limit: then its pages are the pool's. */
+/* A block did not fit the plan: the arena's gaps become free memory of the large lane, and what is
+ * live in it stays. Or, if the arena is empty and the pool's limit leaves too few pages, its pages
+ * go back to the pool. False: nothing has changed. */
 bool track_outgrow(struct track *track, size_t bytes);
 
 /* A block was refused for want of pages. True: the arena was taken over, as it has a gap for the
