@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cancel.h - functions of the program, called where something is locked or half done.
+ * cancel.h - no cancellation while the program is called back with a lock held or work half done.
  *
- * Many a call of the C library ends a thread that was cancelled (pthread_cancel()): write(),
- * close(), whatever waits. What this thread has begun would then stay as it is for ever. So the
- * thread goes on, and ends at the first such call behind that.
+ * Many calls of the C library are cancellation points (pthread_cancel()): write(), close(),
+ * anything that waits. A thread that ended there would leave the lock held, or the work half done,
+ * for ever. So cancellation is deferred until the first such point after the call.
  */
 #ifndef EBB_BASE_CANCEL_H
 #define EBB_BASE_CANCEL_H
 
 #include <pthread.h>
 
-/* Returns what there is to be restored. */
+/* Returns the state for cancel_restore(). */
 static inline int cancel_defer(void) {
     int before;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);

@@ -22,7 +22,7 @@ struct last_error {
 };
 
 _Thread_local unsigned error_muted;
-/* The last one, and the one before, which it is again if the last is taken back. */
+/* The last error, and the one before it for error_take_back(). */
 static _Thread_local struct last_error noted[2];
 static _Thread_local unsigned newest;
 static _Thread_local int latest;
@@ -39,7 +39,8 @@ void error_take_back(void) {
     newest ^= error_muted == 0;
 }
 
-/* Of what did not fit: no half character, and no half number that passes for a whole one. */
+/* Ends a text that did not fit with "...", so that no half number passes for a whole one, and not
+ * within a character. */
 static void end_cut(char *text, size_t room) {
     static const char end[] = "...";
     size_t at = room - sizeof end;

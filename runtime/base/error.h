@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* error.h - how a failing call says why. One sentence, with the numbers, per thread. */
+/* error.h - why a call failed: a code and one sentence with the numbers, per thread. */
 #ifndef EBB_BASE_ERROR_H
 #define EBB_BASE_ERROR_H
 
@@ -10,23 +10,21 @@
 /* Notes code and text for ebb_last_error() and returns `code`. Allocates nothing. */
 int error_set(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
-/* The code that error_set() was given last, also while it was muted. For use inside ebb. */
+/* The code of the latest error_set(), muted or not. For use inside ebb. */
 int error_latest(void);
 
-/* That again, as it was before the program was called in the midst of a failing call, who may have
- * made malloc() try something in vain. */
+/* Restores that code after a failing call has called the program, which may have set another one,
+ * for instance by a malloc() that failed. */
 void error_put_latest(int code);
 
-/* What error_set() was given last is no failure of the call after all: the one before is the last
- * again. Once for each, and nothing while it is muted. */
+/* Undoes the latest error_set(): it was no failure of the call after all, and the error before it
+ * is the last one again. At most once for each error_set(); does nothing while muted. */
 void error_take_back(void);
 
-extern HIDDEN _Thread_local unsigned error_muted; /* how many are open of the calls below */
+extern HIDDEN _Thread_local unsigned error_muted; /* depth of error_mute() */
 
-/*
- * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls
- * nest.
- */
+/* Between these two, failures are not noted: for attempts that the caller need not hear of. They
+ * nest. */
 static inline void error_mute(void) {
     error_muted++;
 }

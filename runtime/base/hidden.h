@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * hidden.h - what a declaration says of data that is this library's own.
+ * hidden.h - HIDDEN, for declarations of data that this library defines.
  *
- * -fvisibility=hidden is about definitions. What is only declared may be another library's, for all
- * that the compiler knows: its address is loaded or worked out each time before its value is.
+ * -fvisibility=hidden applies to definitions only. Data that is merely declared could be another
+ * library's as far as the compiler knows, so each access would first look up its address.
  */
 #ifndef EBB_BASE_HIDDEN_H
 #define EBB_BASE_HIDDEN_H

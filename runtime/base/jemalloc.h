@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * jemalloc.h - the functions of jemalloc, in a copy of our own.
+ * jemalloc.h - the functions of our private copy of jemalloc.
  *
- * The copy has names of its own (runtime/jemalloc.sh makes it), so that nobody's malloc is bound by
- * mistake, and another jemalloc in the program is another heap.
+ * runtime/jemalloc.sh renames them, so that nobody's malloc() is bound to them by mistake, and a
+ * jemalloc that the program has is another heap.
  */
 #ifndef EBB_BASE_JEMALLOC_H
 #define EBB_BASE_JEMALLOC_H

@@ -2,11 +2,11 @@
 /*
  * module.c - keeps shared objects loaded (see module.h).
  *
- * The linker gives each module its own _DYNAMIC, the dynamic section: of the program or library
- * that this file was linked into. A static program has none.
+ * _DYNAMIC is the dynamic section of the program or library that this file is linked into. A static
+ * program has none.
  *
- * dlopen() is looked up when it is to be called: the linker warns of each static program that has a
- * call of it inside, and none could use it.
+ * dlopen() is looked up at run time: the linker warns of every static program that calls it, and
+ * none could use it.
  */
 #include "base/module.h"
 
@@ -18,7 +18,7 @@
 
 #pragma weak _DYNAMIC
 
-/* A program's section has a place for debuggers; that of a library may say that it stays. */
+/* A program's section has an entry for debuggers; a library's may have the flag "nodelete". */
 static bool stays_anyway(const ElfW(Dyn) *section) {
     if (!section)
         return true;

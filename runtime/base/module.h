@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * module.h - shared objects that stay: what is called back, or looked at, lies in one that a
- * dlclose() would take away. The program itself stays anyway, and so does libebb.so, which is
- * linked to; libebb.a may be in a plugin. Any thread, with nothing locked: a constructor that waits
- * for this thread may hold the lock of the dynamic linker. Cannot fail so that it matters.
+ * module.h - keeps shared objects loaded whose code is called back, or whose data is read, after a
+ * dlclose(). The program itself and libebb.so, which is linked with nodelete, stay loaded anyway;
+ * libebb.a may be part of a plugin. Any thread, with no lock held: the dynamic linker's lock may be
+ * held by a constructor that waits for this thread. A failure is harmless.
  */
 #ifndef EBB_BASE_MODULE_H
 #define EBB_BASE_MODULE_H
 
-/* dlopen(); a wholly static program has none, so that it fails, and dlerror() says so. */
+/* dlopen(), without linking to it; in a static program it fails and dlerror() says why. */
 void *module_open(const char *name, int how);
 
-/* The one that ebb's code is in. Asks the dynamic linker only if that is needed. */
+/* Keeps the object that contains ebb's code. Asks the dynamic linker only if needed. */
 void module_keep_own(void);
 
-/* The one that holds this address; none if none does, as on the heap. */
+/* Keeps the object that contains `address`, if there is one. */
 void module_keep(const void *address);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * name.c - see name.h. Any thread; cannot fail. What is no UTF-8 is cut where the room ends.
+ * name.c - see name.h. Any thread; cannot fail. A name that is not UTF-8 is cut at any byte.
  */
 #include "base/name.h"
 
@@ -49,7 +49,7 @@ void name_make_plain(char *string) {
     *to = '\0';
 }
 
-/* Where the character begins that has bytes on both sides of `end`; `end` if none has. */
+/* The start of the character that straddles `end`; `end` itself if none does. */
 static size_t between_characters(const char *name, size_t end) {
     for (size_t back = 1; back < UTF8_MOST && back <= end; back++)
         if (name_utf8_bytes(name + end - back) > back)

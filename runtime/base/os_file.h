@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* os_file.h - the real calls on memory files, for the table in os.c only (see os.h), and what they
- * have from there. */
+/* os_file.h - the real calls on memory files, for the table in os.c only (see os.h), and what the
+ * two files offer each other. */
 #ifndef EBB_BASE_OS_FILE_H
 #define EBB_BASE_OS_FILE_H
 
@@ -30,11 +30,11 @@ struct os_backing {
     size_t offset;
 };
 
-/* os.c: open pages over whatever is there. Of a process that locks what it maps, they come when
- * they are touched all the same. 0, or an errno code. */
+/* os.c: maps open pages over whatever is there. They become resident when touched, even where the
+ * process locks all that it maps. 0, or an errno code. */
 int os_map_over(void *addr, size_t bytes, const struct os_backing *what);
 
-/* os.c: the system can touch pages all at once. */
+/* os.c: the system can populate pages. */
 bool os_populates(void);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * poison.h - the only file that names a sanitizer.
  *
- * Under AddressSanitizer and in checked builds windows are shut, so every block passes through
- * here: memory that belongs to no block is unaddressable to ASan, and in checked builds it is
- * overwritten with a pattern that makes late reads visible.
+ * Under AddressSanitizer and in checked builds the inline paths are shut, so every block passes
+ * through here: memory that belongs to no block is unaddressable to ASan, and in checked builds it
+ * is overwritten with a pattern that makes late reads visible.
  */
 #ifndef EBB_BASE_POISON_H
 #define EBB_BASE_POISON_H

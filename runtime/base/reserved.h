@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reserved.h - an array whose addresses are reserved at once and opened from its start on, as it
- * grows.
+ * reserved.h - an array whose addresses are reserved at once and opened from the start as it grows.
  *
- * What is not open cannot be touched, and costs nothing anywhere: core dumps and leak checkers do
- * not look at it, mlockall() locks none of it, and strict overcommit does not count it.
+ * What is not open cannot be touched and costs nothing: core dumps and leak checkers skip it,
+ * mlockall() does not lock it, and strict overcommit does not count it.
  */
 #ifndef EBB_BASE_RESERVED_H
 #define EBB_BASE_RESERVED_H
@@ -16,19 +15,18 @@
 struct reserved {
     char *at;
     size_t bytes;
-    atomic_size_t open; /* so many from its start, in steps */
-    bool only_counts;   /* so far it goes; who takes some of it opens it himself */
+    atomic_size_t open; /* bytes from the start; grows in steps */
+    bool only_counts;   /* `open` is only a count: whoever takes addresses opens them */
 };
 
-/* Addresses of its own for an array. False: there are none. Nobody else uses it meanwhile. */
+/* Reserves the addresses of an array. False: there are none left. One thread at a time. */
 bool reserved_make(struct reserved *array, size_t bytes);
 
-/* The first `bytes`, not more than there are, may be touched. False: the system refuses. Any
- * thread; takes a lock, inside of all others, if that many are not open yet. */
+/* Makes sure that the first `bytes`, at most all, are open. False: the system refused. Any thread;
+ * takes a lock, the innermost of all, unless they are open already. */
 bool reserved_open(struct reserved *array, size_t bytes);
 
-/* All but the first `bytes`, which are whole steps, is closed as it was. Nobody else uses it
- * meanwhile. */
+/* Closes all but the first `bytes`, a multiple of the step. One thread at a time. */
 void reserved_close(struct reserved *array, size_t bytes);
 
 /* Takes the lock before a fork, and gives it back after. */

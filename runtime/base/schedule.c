@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schedule.c - a thread inherits its scheduling from the one that begins it (see schedule.h). */
+/* schedule.c - a thread inherits its scheduling from its creator (see schedule.h). */
 #include "base/schedule.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static void take_policy(int policy) {
         (void)sched_setscheduler(0, policy, &none);
 }
 
-/* Each number is one that may be. */
+/* Every value is a valid one, -1 too: errno tells. */
 static bool read_nice(pid_t thread, int *nice) {
     errno = 0;
     *nice = getpriority(PRIO_PROCESS, (id_t)thread);

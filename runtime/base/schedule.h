@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schedule.h - how threads of the library's own are scheduled. */
+/* schedule.h - how the library's own threads are scheduled. */
 #ifndef EBB_BASE_SCHEDULE_H
 #define EBB_BASE_SCHEDULE_H
 
 /*
- * This thread is scheduled as the process's first one: whoever began it may be one that works
- * behind all others, or before them. Never in real time, though, and where the first one is, not on
- * its processors, on which this one might never run. What the system refuses stays as it is.
+ * Schedules this thread like the process's first one, not like the thread that created it, whose
+ * priority may be lower or higher than all others'. Never in real time, however: where the first
+ * thread is a real-time one, its processors are not taken over either, since this thread might
+ * never get to run there. What the system refuses stays as it is.
  */
 void schedule_as_first(void);
 

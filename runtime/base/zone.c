@@ -5,8 +5,8 @@
 #include "base/os.h"
 #include "base/size.h"
 
-/* Next never used addresses, aligned, and open, as are those that this skips; NULL when the zone is
- * used up, or for a wished address. */
+/* The next unused addresses, aligned and opened, as are those skipped for the alignment; NULL when
+ * the zone is used up, or a certain address is wanted. */
 static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, bool *zero,
                    bool *commit, unsigned arena) {
     struct zone *zone = (struct zone *)(void *)hooks;
@@ -18,7 +18,7 @@ static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, 
     do {
         if (!size_round_up(zone->base + old, align, &start))
             return NULL;
-        start -= zone->base; /* which is a multiple of a page, and need not be one of more */
+        start -= zone->base; /* the base itself is aligned to a page only */
         if (!size_add(start, bytes, &end) || end > zone->bytes)
             return NULL;
     } while (!atomic_compare_exchange_weak_explicit(&zone->carved, &old, end, memory_order_relaxed,
