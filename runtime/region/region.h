@@ -50,41 +50,41 @@
 
 #define REGION_NAME_BYTES 32
 
-/* Objects of one kind that a region has to do with: see kind_live(). */
+/* What became of a region's objects of one kind: see kind_live(). */
 struct kind_counts {
     uint64_t created, ended, received, given;
     uint64_t attached, detached, moved, copied, relinked, joined;
 };
 
-/* What `state` of an object consists of: the owner number of its host, and these (object.h). */
+/* An object's `state`: the owner number of its host, and these bits (object.h). */
 #define OBJECT_LIVE ((uint64_t)0xEB << 48)
-#define OBJECT_GATHERED ((uint64_t)1 << 56) /* part of what happens to many */
-#define OBJECT_ALONE ((uint64_t)1 << 57)    /* a tensor that nobody else has to do with */
-#define OBJECT_TOLD ((uint64_t)1 << 58)     /* a member: the report of its composite has it */
+#define OBJECT_GATHERED ((uint64_t)1 << 56) /* among the objects of the call at work */
+#define OBJECT_ALONE ((uint64_t)1 << 57)    /* a tensor that nothing else refers to */
+#define OBJECT_TOLD ((uint64_t)1 << 58)     /* a member that the report has printed */
 #define OBJECT_WHOLE ((uint64_t)1 << 59)    /* it has had members since it was made */
 
-/* What the layer of objects, if it is in use, wants to be asked. */
+/* Callbacks into the layer of objects, once a region has had one. */
 struct object_hooks {
     /* Ends the objects that came after the mark `serial`: their blocks are about to go. */
     void (*rewind)(struct region *region, uint64_t serial);
-    /* All objects of the block end, which outlives their region: it is held by exports. */
+    /* Ends all objects in the block, which outlives their region: exports hold it. */
     void (*leave)(void *block);
-    /* True if a live block of the region is an object, or the storage of one that has ended; what
-     * they need besides is claimed (survivor.h). */
+    /* True if a live block of the region is an object, or the storage of one that has ended; other
+     * blocks that objects need are claimed (survivor.h). */
     bool (*needs)(const struct region *region, const void *block);
     /* Walks the objects that the region owns and checks their laws. */
     void (*check)(struct region *region);
-    /* The region ends, its contents do not: what one of its cleanups shares with another region
-     * goes back; so do leases, which are counted for each process. True: the cleanup is gone. */
+    /* The region ends but its contents are sent on: gives back what the cleanup shares with another
+     * region, or its lease, which each process counts for itself. True: the cleanup is gone. */
     bool (*part)(struct ebb_cleanup *cleanup);
 };
 
-/* What the layer of steps, if this is the region of a step, wants to hear. */
+/* Callback into the layer of steps, for the region of a step. */
 struct step_hook {
     void (*closed)(struct step_hook *hook); /* the region is being closed; its blocks still count */
 };
 
-/* Blocks that left, and their bytes: those that came since the tally was folded, or all that other
+/* Blocks that left, and their bytes: either of those bumped since the last fold, or all that other
  * threads released. */
 struct popped {
     uint64_t blocks, requested, used;
@@ -98,9 +98,9 @@ struct region {
     uintptr_t room;            /* where the room at the cursor begins, or the newest mark */
     uintptr_t folded;          /* cursor when the tally was last folded */
     uintptr_t calm;            /* below this cursor no count of bytes can have passed its peak */
-    uint16_t calm_blocks;      /* with so many blocks in the tally no count of them can */
-    uint32_t rooms;            /* which room that is: an address may begin several, in turn */
-    struct popped popped;      /* since then */
+    uint16_t calm_blocks;      /* up to so many blocks in the tally, nor can the count of blocks */
+    uint32_t rooms;            /* number of the room: one address may begin several in turn */
+    struct popped popped;      /* bumped since the last fold, and released */
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */
     struct ebb_piece *holes;   /* those with room between live blocks */
@@ -111,12 +111,12 @@ struct region {
     struct ebb_piece *top;      /* free end of the main run, or NULL */
     struct ebb_piece *main_run; /* the run that grows */
     uintptr_t highest;          /* where the top of the main run began at its highest */
-    size_t measured;            /* what runs_measured() said before it last had less */
+    size_t measured;            /* what runs_measured() was before runs were last given back */
     struct ebb_piece *runs;     /* all runs, linked by next */
     struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */
     struct ebb_piece *holds;    /* bytes of its blocks that are needed outside, see hold.h */
-    size_t hold_count, hold_limit; /* how many; when to look for dropped ones */
+    size_t hold_count, hold_limit; /* how many; from so many on, look for dropped ones */
     struct piece_store store;
     struct starts_store starts; /* maps of the windows */
 
@@ -126,18 +126,18 @@ struct region {
     struct region *sibling_next, *sibling_prev;
     struct region *free_next; /* closed slots of the pool */
     unsigned depth;
-    unsigned closing; /* callbacks at work, here and below */
+    unsigned closing; /* callbacks that are running, here and below */
 
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
-    atomic_uint_fast64_t *given_back; /* adds what the pool gives back as it closes, or NULL */
+    atomic_uint_fast64_t *given_back; /* receives what the pool gives back at its close, or NULL */
     struct growth growth;     /* the last of the main run */
     struct track *track;      /* tied to it, or NULL */
-    struct track *bearers;    /* of steps below it that have blocks here, see record.c */
-    _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
-    uint64_t strays;          /* of these: were none */
-    struct popped drained;    /* of these: what has left */
-    size_t drained_large;     /* of their used bytes: in the large lane */
+    struct track *bearers;    /* tracks of steps below that have blocks here, see record.c */
+    _Atomic(void *) remote;   /* what other threads released, linked by first words */
+    uint64_t strays;          /* of that: what was no block */
+    struct popped drained;    /* of that: blocks that have left */
+    size_t drained_large;     /* their used bytes in the large lane */
 
     /* budget: the nearest region on the way up that has a limit, itself included */
     struct region *budget;
@@ -147,38 +147,39 @@ struct region {
     /* ends */
     struct ebb_cleanup *cleanups;     /* newest first */
     struct ebb_object *objects;       /* that it owns, newest first */
-    struct ebb_object *came_back;     /* last, of what is older than a mark; may have ended */
+    struct ebb_object *came_back;     /* the last to return that is older than a mark; it may have
+                                         ended */
     const struct object_hooks *hooks; /* NULL: never had an object */
     struct region *safe;              /* of a shared one that has private things; or NULL */
     struct region *safe_of;           /* this is the safe of that region; or NULL */
-    uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
+    uint64_t ending;                  /* the mark that a rewind at work goes back to; else 0 */
 
     bool sealed, metered, measuring, sites;
     bool shared; /* its pages are a slot's: other processes can write there, see safe.h */
-    bool mixed;  /* blocks in its pages may be another region's: block_owner() knows */
-    bool hollow; /* its addresses have no memory behind them on the host: measuring, or a device */
+    bool mixed;  /* blocks in its pages may be another region's: ask block_owner() */
+    bool hollow; /* no memory of the host behind its addresses: it measures, or is a device's */
     bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */
-    uint64_t block_key, window_key, arena_key; /* what pieces of it say; closed: none */
-    uint64_t quick_key; /* the window_key, or none while every release must be seen */
+    uint64_t block_key, window_key, arena_key; /* piece_key() of its pieces; closed: no piece's */
+    uint64_t quick_key; /* window_key, or no piece's while every release must be seen */
     uint32_t epoch;
     unsigned marks;
-    uint64_t alone; /* `state` of the objects in it that nobody else has to do with; of a shared
-                       one a state that no object has */
+    uint64_t alone; /* `state` of objects in it that are OBJECT_ALONE; if it is shared, a state that
+                       no object has */
     uint64_t mark_serial; /* of the newest mark in the slot, see REGION_MARK_BITS */
 
     struct flow counted, requested, used; /* blocks, and their bytes */
-    size_t large_used;                    /* of used: large blocks, here or in other's runs */
+    size_t large_used;                    /* of used: large blocks, in its own or others' runs */
     struct ebb_meter reserved;
-    uint64_t large_blocks; /* of counted.in: came as large blocks */
+    uint64_t large_blocks; /* of counted.in: those that came as large blocks */
     uint32_t run_count, child_count; /* a range has 2^28 pages, and fewer regions */
-    size_t lent;   /* used bytes of ancestors in these runs */
-    size_t guests; /* used bytes of this region in runs of descendants */
+    size_t lent;   /* used bytes of ancestors in its runs */
+    size_t guests; /* its used bytes in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
-    size_t pinned_by_ends; /* of these, when they came: with regions that ended; it only grows */
-    size_t padding; /* of a metered region: in windows, counted there only, not used */
+    size_t pinned_by_ends; /* sum of what was pinned when regions below ended; only grows */
+    size_t padding; /* metered regions: padding in windows, which is not used there */
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
-    struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
+    struct ebb_piece *loose; /* the block released last, kept for another of its size */
 
     uintptr_t needed; /* what lies before it in the main run was used before a reset or in another
                        * run, or was asked for: no less is needed, whatever is placed */
@@ -205,12 +206,12 @@ struct region {
 };
 
 /*
- * A mark's serial: the slot, and with so many bits how many marks came there. What describes a mark
- * may come to a region of another slot when its own is closed, so one number is not used twice.
+ * A mark's serial: the slot, and in these low bits the number of the mark there. The entry of a
+ * closed region's mark may serve a region of another slot, so no serial is used twice.
  */
 #define REGION_MARK_BITS (64 - PIECE_SLOT_BITS)
 
-/* What users are told of a mark: which one of its slot it was. */
+/* The number of a mark in its slot, for texts. */
 static inline unsigned long long region_mark_number(uint64_t serial) {
     return serial & (((uint64_t)1 << REGION_MARK_BITS) - 1);
 }
@@ -219,9 +220,9 @@ static inline size_t region_slot(const struct region *region) {
     return (size_t)((const char *)region - range.regions.at) / RANGE_REGION_BYTES;
 }
 
-/* What it came to so far, as the site of a step counts it. */
+/* What a region has cost so far, for the site of a step. */
 struct region_cost {
-    uint64_t blocks, bytes; /* that were allocated, and what was asked for */
+    uint64_t blocks, bytes; /* allocated, and as requested */
     size_t bytes_peak, used_peak, reserved_peak;
 };
 
@@ -235,7 +236,7 @@ struct region_cost region_read_cost(struct region *region);
 struct region *slot_take(struct ebb_pool *pool);
 void slot_give(struct ebb_pool *pool, struct region *region);
 
-/* What was set up there is open from here on, and never was in the counts of the pool. */
+/* Opens the region that was set up in the slot; the pool does not count it. */
 void slot_begin_uncounted(struct region *region);
 
 /* Regions that the program has opened since the pool was made. */
@@ -248,7 +249,7 @@ static inline bool region_is_live(const struct region *region) {
 
 /* ---- tree.c ---- */
 
-/* Says that a handle is of no open region: sets the error, returns NULL. */
+/* Sets the error EBB_E_STALE, for a handle of no open region; returns NULL. */
 struct region *region_not_found(ebb_region handle);
 
 /* The open region behind a handle, or NULL. */
@@ -269,8 +270,8 @@ static inline struct region *region_find(ebb_region handle) {
 
 ebb_region region_handle(struct region *region);
 
-/* A root for ebb's own work in a pool of the program: it never is in one of its counts but those
- * of pages, no step needs those, and its close ends none. Else as ebb_region_open(). */
+/* As ebb_region_open(), a root for ebb's own work in a pool of the program: the pool counts its
+ * pages alone, and neither those nor its close are part of any step. */
 ebb_region region_open_uncounted(const char *name, struct ebb_pool *pool);
 
 /* The region that owns a piece, or owned it when the piece was made. */
@@ -278,28 +279,28 @@ static inline struct region *region_of_piece(const struct ebb_piece *piece) {
     return (struct region *)(void *)(range.regions.at + piece_slot(piece) * RANGE_REGION_BYTES);
 }
 
-/* The same of what an owner number names. */
+/* The region that an owner number names. */
 static inline struct region *region_of_owner(uint64_t owner) {
     uint64_t slot = owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
     return (struct region *)(void *)(range.regions.at + slot * RANGE_REGION_BYTES);
 }
 
-/* Others can write to the pages of the region, in this epoch. */
+/* In this epoch other processes can write to the region's pages. */
 void region_be_shared(struct region *region);
 
-/* From here on nothing that the slot's region owned before is taken for its own. */
+/* Disowns all pieces that the slot's region has had so far. */
 void region_new_epoch(struct region *region);
 
-/* A child is a root from now on, its descendants come along. What leads out of it is settled. */
+/* Makes a child a root, with its descendants. Nothing may refer out of it any more. */
 void region_cut_off(struct region *region);
 
 /* True if `ancestor` is on the way up from `region`, excluding itself. */
 bool region_is_above(const struct region *ancestor, const struct region *region);
 
-/* Counts again everything that the region counts; aborts if a law does not hold (check.c). */
+/* Recounts everything that the region counts; aborts if a law does not hold (check.c). */
 void region_check(struct region *region);
 
-/* The same without its objects, which may be on their way. */
+/* The same without its objects, which may be about to move. */
 void region_check_blocks(struct region *region);
 
 /* The next region of a walk over `root` and all below it, without recursion; NULL at the end. */
@@ -309,11 +310,11 @@ struct region *region_next_below(struct region *at, const struct region *root);
 void region_close(struct region *region, struct ebb_closed *closed);
 void region_close_children(struct region *region, struct ebb_closed *closed);
 
-/* Says that a cleanup must not end the region: the error EBB_E_BUSY. */
+/* Sets and returns EBB_E_BUSY: a cleanup that is running must not end the region. */
 int region_is_closing(const struct region *region);
 
-/* Between the two neither the region nor one above it is closed, reset or rewound, whatever the
- * callbacks do that are called meanwhile: cleanups, deleters of producers. */
+/* Between these two, callbacks of the program (cleanups, producers' deleters) cannot close, reset
+ * or rewind the region or one above it. */
 void region_begin_work(struct region *region);
 void region_end_work(struct region *region);
 
@@ -324,35 +325,35 @@ int region_closed(const struct ebb_closed *closed);
 
 extern HIDDEN const struct ebb_due due_nothing;
 
-/* Nothing is due. */
+/* Shuts the inline path of due steps. */
 static inline void region_shut_due(struct region *region) {
     region->lane.due = &due_nothing;
 }
 
 /* ---- cleanup.c ---- */
 
-/* Registers a node that lies where no other process can write. */
+/* Registers a node, which lies where no other process can write. */
 void cleanup_enlist(struct region *region, struct ebb_cleanup *node);
 
-/* The same as the very last one to run, whatever is registered before or after. */
+/* The same, but it runs after all others, whenever they are registered. */
 void cleanup_enlist_last(struct region *region, struct ebb_cleanup *node);
 
-/* Takes such a node out of its list, if it is in one. */
+/* Takes the node out of its list, if it is in one. */
 void cleanup_delist(struct ebb_cleanup *node);
 
-/* It is in the list of a region that is open in the process that this one was forked from. */
+/* True if the node is in the list of a region that the parent process of a fork has open. */
 bool cleanup_is_lost(const struct ebb_cleanup *node);
 
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
-/* The region closes, and its contents are sent: what its cleanups release keeps its bytes, and its
- * place, but for what a call took that fails (undo.h). By who has the region. */
+/* True while the region closes because its contents are sent: blocks that cleanups release then
+ * keep their bytes and place, except those that a failing call took (undo.h). Its thread. */
 static inline bool region_is_leaving(const struct region *region) {
     return region->shared && region->pool->pages.leaving && !region->pool->pages.undoing;
 }
 
-/* The bytes of a block that was released: late reads are seen in checked builds. */
+/* Poisons the bytes of a released block: checked builds see late reads. */
 static inline void region_poison(const struct region *region, uintptr_t addr, size_t bytes) {
     if (EBB_POISON && !region->hollow)
         pool_poison(region->pool, addr, bytes);
@@ -360,57 +361,58 @@ static inline void region_poison(const struct region *region, uintptr_t addr, si
 
 /* ---- large.c ---- */
 
-/* A block, or NULL with an error; `alone`: then as block_refused() goes on. */
+/* A block, or NULL with an error; with `alone` a refusal goes on as block_refused(). */
 void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone);
 
-/* The same at the end of a free place, out of the way of what comes, for a valid request. */
+/* For a valid request, at the end of a free place: out of the way of later blocks. */
 void *large_alloc_behind(struct region *region, size_t bytes, size_t align);
 
-/* As large_alloc() of a block that stands alone, of more than EBB_SMALL_MAX_BYTES, aligned as all
- * are, in a region without a track: quickly where that is simple. */
+/* large_alloc() with `alone`, for more than EBB_SMALL_MAX_BYTES at the usual alignment in a region
+ * without a track; with a short cut for the simple case. */
 void *large_alloc_plain(struct region *region, size_t bytes);
 
 int large_release(struct region *region, struct ebb_piece *block);       /* 0 */
-int large_release_plain(struct region *region, struct ebb_piece *block); /* quickly if it can be */
+int large_release_plain(struct region *region, struct ebb_piece *block); /* with a short cut */
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);
 
-/* A place of `bytes` (multiple of EBB_UNIT) outside of all lists, or NULL with an error. */
+/* A place of `bytes` (multiple of EBB_UNIT) on no list, or NULL with an error. */
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align);
 
-/* The place is free again, merged with its neighbours. */
+/* Frees a place and merges it with its neighbours. */
 void large_free(struct region *region, struct ebb_piece *piece);
 
-/* What was released last waits no longer: it is free. */
+/* Frees the loose block, if there is one. */
 void large_settle(struct region *region);
 
 /* ---- runs.c ---- */
 
-/* A run goes back to the pool: any one, or the one that `piece`, which is free, fills. */
+/* Gives a run back to the pool: `run`, or the one that the free piece `piece` fills. */
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
-/* The whole pages of a free piece behind `from` go back to the pool, for good: later steps are not
- * expected to need them. What lies before and behind them are two runs from now on. Nothing happens
- * if no entries are left. */
+/* Gives the whole pages of a free piece from `from` on back to the pool, for good: later steps are
+ * not expected to need them. What lies before and behind them becomes two runs. Does nothing if no
+ * entries are left. */
 void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
 
-/* The same of all free pieces. */
+/* The same for all free pieces. */
 void runs_give_free(struct region *region);
 
-/* The region's own run around `addr`, found without a look at what other threads may change. */
+/* The region's run around `addr`, found without reading what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
-/* It is no arena's any more: neighbours may look. */
+/* The run holds no arena any more. Takes the pool's lock, as neighbours may look. */
 void runs_unmark(struct region *region, struct ebb_piece *run);
 
-/* Takes in the hot pages around all runs and joins runs that touch; true if either happened, so
- * that there may be room now. Where the pool's limit might refuse more, only what makes it. */
+/* Claims the hot pages around all runs and joins runs that touch; true if anything changed, so that
+ * there may be room now. Where the pool's limit might refuse other pages, claims only those that
+ * make the room. */
 bool runs_claim(struct region *region, size_t bytes, size_t align);
 
 /* Makes the top long enough for `bytes` at `align`. */
 int runs_grow(struct region *region, size_t bytes, size_t align);
 
-/* True if a new run, or the grown top, could have a block were the run `other` the pool's. */
+/* True if a new run, or the grown top, could hold the block once the run `other` is given back. */
 bool runs_could_serve(const struct region *region, const struct ebb_piece *other, size_t bytes,
                       size_t align);
 
@@ -420,16 +422,16 @@ int runs_reserve(struct region *region, size_t bytes);
 /* Forgets all blocks, keeps at most `keep` bytes of runs and lists the others in *given. */
 void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
 
-/* Bytes of pages that were needed so far, without what the main run never used. */
+/* Bytes of pages needed so far, without the part of the main run that was never used. */
 size_t runs_measured(const struct region *region);
 
 /* ---- keeper.c ---- */
 
-/* A step below the root ends. */
+/* A step below the root has ended. */
 void keeper_step_ended(struct region *keeper);
 
-/* What is free between its blocks goes: all of it, or, if that is half of what it has, some, the
- * largest pieces first. */
+/* Gives back what is free between its blocks: all of it if `wholly`, else some, the largest pieces
+ * first, and only if half of what it has is free. */
 void keeper_settle(struct region *keeper, bool wholly);
 
 /* A place joins the free piece behind it, in which nothing was put since the last look. */
@@ -438,36 +440,36 @@ void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
 
 /* ---- block.c ---- */
 
-/* A block of the region, with the errors of ebb_region_alloc(); `site` is noted if asked for. */
+/* A block of the region, with the errors of ebb_region_alloc(); notes `site` if the region does. */
 void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site);
 
-/* The same, quickly where that is simple: for objects and their arrays. */
+/* The same with a short cut, for objects and their arrays. */
 void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site);
 
-/* The same with a key of the place in the program, for regions that follow a plan. What has
- * survived earlier steps may be born in the parent. */
+/* block_allocate() with a key for the place in the program, for regions that follow a plan. A block
+ * that survived earlier steps may be born in the parent. */
 void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
                            const void *site);
 
-/* The same as block_allocate(), for what no other process may write to. */
+/* block_allocate() where no other process can write. */
 void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site);
 
-/* The same even if the region is sealed: for bookkeeping, with nothing in hand. The sizes are
- * right. */
+/* The same even in a sealed region: for bookkeeping, by a caller with nothing half done. The sizes
+ * are valid. */
 void *block_place_private(struct region *region, size_t bytes, size_t align);
 
-/* The same in the region's pages, whoever can write there. */
+/* The same in the region's own pages, even shared ones. */
 void *block_place(struct region *region, size_t bytes, size_t align);
 
-/* For a call of the program that no lane had a place for: once more, if others have released what
- * was in the way; else NULL, and the program's handler hears of it (exhausted.h). */
+/* For a request of the program that no lane could serve: tries again if other threads have released
+ * something; else calls the program's handler (exhausted.h) and returns NULL. */
 void *block_refused(struct region *region, size_t bytes, size_t align);
 
-/* The region that has the block at `addr`, which lies in `place`: that, a step below it, or the one
+/* The owner of the block at `addr` in the pages of `place`: `place`, a step below it, or the region
  * whose safe it is. */
 struct region *block_owner(struct region *place, uintptr_t addr);
 
-/* Opens or shuts the quick ways to release, as the region's state asks. */
+/* Opens or shuts the short cuts of releases, as the region's state asks. */
 void block_set_quick(struct region *region);
 
 /* A live block as it was found. */
@@ -492,7 +494,7 @@ static inline void count_uncharge(struct region *region, size_t bytes) {
         count_give_back(region, bytes);
 }
 
-/* Budgets strictly below `until` on the way up. */
+/* The same for the budgets below `until` only. */
 void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
 
 static inline void count_block(struct region *region, size_t requested, size_t used) {
@@ -516,21 +518,21 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
-/* Blocks alive in the region and all below it, and those that were born for it in its parent, but
- * none in a safe. Settle first, or what others have let go of is alive. */
+/* Live blocks of the region and all below it, with those born for it in its parent, and without
+ * those in safes. Settle first: what others have released counts until then. */
 uint64_t count_live_blocks(struct region *region);
 
 /* ---- depart.c ---- */
 
 /*
  * Hands the pages under departed blocks to the heir and those under held bytes to the pool. Called
- * by close and reset, lock held. Holds that were dropped are left: sweep without the lock.
+ * by close and reset, lock held. Leaves dropped holds alone: sweep them before, without the lock.
  */
 void depart_locked(struct region *region);
 
 /* ---- remote.c ---- */
 
-/* Releases what other threads have handed in. */
+/* Releases the blocks that other threads have handed in. */
 void remote_drain(struct region *region);
 
 static inline void remote_look(struct region *region) {
@@ -539,59 +541,56 @@ static inline void remote_look(struct region *region) {
         remote_drain(region);
 }
 
-/* The same of the whole tree, for a call that was refused and has nothing in hand: true if it may
- * try again. Limits further up, and the pool's, count what is anywhere in it. */
+/* The same in the whole tree, whose blocks all count towards the limits above and the pool's: for a
+ * refused call that has nothing half done. True: it may try again. */
 bool remote_makes_room(struct region *region);
 
-/* True if that may help where a block of `owner` could not be resized, and why it could not. */
+/* True if that may help a resize of a block of `owner` that was refused with the code `refusal`. */
 bool remote_may_allow(const struct region *owner, int refusal);
 
-/* Ends what consumers have given back: hold_sweep(), for who may be in the middle of a call that
- * undoes what it did. */
+/* hold_sweep(), also in the middle of a call that undoes what it did. */
 void remote_sweep(struct region *region);
 
-/* Both, for who counts blocks or has the caller name some. */
+/* Drains and sweeps: before blocks are counted, or looked up for the caller. */
 void remote_settle(struct region *region);
 
-/* The same of all regions below, too: what was released there may lie in one further up. */
+/* The same for all regions below, too: what was released there may lie in one further up. */
 void remote_settle_below(struct region *region);
 
 /* ---- promote.c ---- */
 
-/* Adds what a promotion cost; `cost` may be NULL. */
+/* Adds `more` to `cost`, which may be NULL. */
 void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
 
-/* What was promoted to a region above has left the source. */
+/* Counts the bytes that a promotion took from the source to a region above. */
 static inline void promoted_count(struct region *source, const struct ebb_promoted *cost) {
     source->promoted += cost->copied_bytes + cost->relinked_bytes;
 }
 
-/* A mode beside those of ebb/promote.h: by copy, even if the block was born in the target, since it
- * stays what it was for others. */
+/* A mode besides those of ebb/promote.h: by copy, even if the block was born in the target, since
+ * others go on using the original. */
 #define PROMOTE_APART (EBB_PROMOTE_RELINK + 1)
 
-/*
- * Promotes blocks of objects as ebb_promote() does. `anywhere`: by copy, to any region.
- */
+/* Promotes blocks of objects as ebb_promote() does. `anywhere`: by copy, to any region. */
 int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
                    size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);
 
-/* As ebb_promote(), from a step that ends next: few survivors are copied, if they can be, so that
- * the next steps find its pages in one piece. `site`: who promotes; *apart: how many of the copies
- * are of what lay in a safe. */
+/* As ebb_promote(), from a step that ends next: if survivors are few they are copied where they can
+ * be, so that the next steps find its pages in one piece. `site`: who promotes; *apart: how many of
+ * the copied blocks lay in a safe. */
 int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
                            size_t count, const void *site, struct ebb_promoted *cost,
                            uint64_t *apart);
 
-/* A departed block is released before its host closed: it becomes an entry of the host again. */
+/* A departed block is released before its host closes: it becomes an entry of the host again. */
 void promote_return(struct region *owner, struct ebb_piece *block);
 
 /* ---- device.c ---- */
 
-/* Says why what needs memory of the host cannot be done in a hollow region; its code. */
+/* Sets and returns the error of a call that needs memory of the host, in a hollow region. */
 int region_refuse_hollow(const struct region *region, const char *why) __attribute__((cold));
 
-/* The region is memory of a device. */
+/* True if the region is memory of a device. */
 static inline bool region_is_on_device(const struct region *region) {
     return region->hollow && !region->measuring;
 }
