@@ -35,107 +35,109 @@
 
 #include "region/plan.h"
 
-/* `mark` and `bytes` are written together: as neighbours they would be so as a vector, which takes
- * longer. */
+/* `mark` and `bytes` are written together, and are no neighbours: the compiler would write those as
+ * a vector, which takes longer. */
 struct track_slot {
     uintptr_t addr;  /* moves with the arena */
     uint32_t room;   /* bytes */
     uint32_t passed; /* as in the plan; PLAN_NEVER where nothing fits */
     uint32_t mark;   /* the epoch in which it is live */
     uint32_t align;  /* as it was asked for, and TRACK_... */
-    uint32_t bytes;  /* requested; of a slot that was too small: what it needs; below the cursor, 0:
-                        not served in this epoch */
+    uint32_t bytes;  /* requested; if the slot was too small: what it needs; 0 below the cursor: not
+                        served in this epoch */
     uint32_t before; /* granules of room of all slots before it */
 };
 
-/* Above all alignments. */
+/* Flags in `align`, above all alignments. */
 #define TRACK_LISTED ((uint32_t)1 << 24)   /* while a list of survivors is checked */
 #define TRACK_TENURED ((uint32_t)2 << 24)  /* born in the parent */
 #define TRACK_UNPLACED ((uint32_t)4 << 24) /* left to the ordinary lanes */
 #define TRACK_HELD ((uint32_t)8 << 24)     /* somebody outside needs its bytes */
 #define TRACK_GUEST ((uint32_t)16 << 24)   /* in the parent for a while */
-#define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was asked for than `bytes` say */
+#define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was requested than `bytes` says */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
 /* One allocation of a recorded step, or one that was born in the parent. */
 struct record_entry {
     uintptr_t addr;     /* while it is alive; then 0 */
-    size_t bytes;       /* most that was requested */
-    uint32_t passed;    /* releases before it */
+    size_t bytes;       /* the most that was requested */
+    uint32_t passed;    /* releases before it came */
     uint32_t rank;      /* of its release; PLAN_NEVER */
-    uint32_t until;     /* so many blocks had come when it was released */
-    uint32_t key;       /* of one born in the parent: what was noted there before */
-    uint32_t above;     /* granules that large blocks of the parent had, but for the step's own */
+    uint32_t until;     /* blocks that had come when it was released */
+    uint32_t key;       /* born in the parent: the note that was there before */
+    uint32_t above;     /* granules of the parent's large blocks, without the step's own */
     uint16_t align_log2;
     bool survived; /* promoted */
     bool further;  /* not to the parent, or not only */
     bool listed;   /* while a list of survivors is checked */
-    bool claimed;  /* of one born in the parent: as of a large block (piece.h) */
-    bool guest;    /* of one born in the parent: it was not expected to survive */
-    bool grew;     /* where it was */
-    bool bound;    /* asked for by what takes no block in the parent */
-    bool outgrew;  /* so that it is a large block now, and came as a small one */
+    bool claimed;  /* born in the parent: as for a large block (piece.h) */
+    bool guest;    /* born in the parent, and not expected to survive */
+    bool grew;     /* in place */
+    bool bound;    /* by a call that takes no block in the parent */
+    bool outgrew;  /* came as a small block and is a large one now */
 };
 
 /* What happened in a step. */
 struct track_seen {
     uint64_t hits, hit_bytes;     /* served from the plan, in the arena or in the parent */
     uint64_t missed, missed_bytes; /* all others, while there was a plan */
-    uint64_t grown;               /* of these: the slot was too small */
-    uint64_t strange;             /* of these: for another reason, or beyond the last slot */
+    uint64_t grown;               /* of the missed: the slot was too small */
+    uint64_t strange;             /* of the missed: for another reason, or beyond the last slot */
     uint64_t escaped_bytes;       /* of survivors that were served in the arena, so copied */
     uint64_t refused_bytes; /* of the missed: far larger than what survived in their slots before */
-    uint64_t strayed_bytes; /* then: of large survivors that are in no slot, nor the parent's */
+    uint64_t strayed_bytes; /* then: of large survivors in no slot and not born in the parent */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint64_t guests, guest_bytes; /* lay in the parent for a while */
     uint64_t turned_away_bytes;   /* of the missed: there was no room for them in the parent */
     uint32_t jumps;               /* confirmed by keys */
-    bool served, recorded;        /* with a plan; noted, to its end or until that was lost */
-    bool unserved;                /* it has a plan, and there were no pages for the arena */
-    bool complete;                /* as the plan expects, but for sizes */
+    bool served, recorded;        /* had a plan; was recorded, to its end or until that was lost */
+    bool unserved;                /* had a plan, but there were no pages for the arena */
+    bool complete;                /* did what the plan expects, except for sizes */
     bool taken_over, given_up;
 };
 
-/* What other threads released of what was born in the parent. */
+/* Blocks born in the parent that other threads released. */
 struct track_drained {
     uint64_t blocks, bytes;
 };
 
-/* Blocks, granules or bytes of slots, since they were gathered. */
+/* Blocks, granules or bytes of slots, since the last gathering. */
 struct track_tide {
-    uint64_t from; /* what had come when they were, and what was skipped since */
-    uint64_t most; /* the most there was at once, above what there was then */
-    uint64_t calm; /* what may have come before there is more: `from`, `most`, and what left */
+    uint64_t from; /* what had come by then, and what was skipped since */
+    uint64_t most; /* the most at once since, above what there was then */
+    uint64_t calm; /* so much may come without a new peak: `from` + `most` + what left */
 };
 
 /* A step that repeats to the letter (due.c). */
 struct due {
-    struct ebb_due *events; /* of the plan, in their order, and one that is none; NULL: no tables */
-    uint32_t *blocks;       /* for each slot: which event is its allocation */
-    uint32_t *releases;     /* for each release among them: its place in the order, and its end */
+    struct ebb_due *events; /* of the plan, in order, and one that never is due; NULL: no tables */
+    uint32_t *blocks;       /* for each slot: the event that is its allocation */
+    uint32_t *releases;     /* for each event that is a release: its place in the order; behind
+                               them the length of that */
     uint32_t event_count;
     struct due_span *spans; /* between the stops of a step */
-    ebb_region memory;      /* of these */
+    ebb_region memory;      /* that the tables are in */
     uintptr_t base;      /* of the arena that they are right for */
-    uint32_t event;      /* at which the lane was put */
+    uint32_t event;      /* that the lane was put at */
     uint32_t early_from, early_to; /* releases among these events came early in this step */
-    bool too_large;      /* there are none, which would have too much of the plan's height */
-    bool in_order;       /* the last step was complete, and slots were released in their order */
+    bool too_large;      /* no tables: they would be too large beside the plan's height */
+    bool in_order;       /* the last step was complete, and released slots in order */
     bool tried;          /* in this step */
-    bool on;             /* the lane is at them: the track does not know how far */
-    bool unmarked;       /* it knows, but slots are not marked from these on: */
+    bool on;             /* the lane follows them: the track does not know how far it is */
+    bool unmarked;       /* the track knows, but slots are not marked from these on: */
     uint32_t marked_slots, marked_passed;
-    bool paused;         /* does not go on: what happens now may be in the middle of a call */
-    bool strayed;        /* some are not live or dead as the tables have it */
-    bool sizes_right;    /* slots have the sizes that the tables have */
-    uint32_t span_count; /* known */
+    bool paused;         /* does not go on: we may be in the middle of a call */
+    bool strayed;        /* some slots are not live or dead as the tables say */
+    bool sizes_right;    /* slots have the sizes that the tables say */
+    uint32_t span_count; /* known so far */
     uint32_t stops, stops_most; /* of this step; as many as there may be, with its end */
-    uint32_t fails, wait; /* tries in a row that were not worth it, or found no memory for tables;
-                             so many steps are left alone now */
+    uint32_t fails, wait; /* tries in a row that did not pay, or found no memory for tables; steps
+                             left until the next one */
 };
 
-/* What the arena has had no gap for, and has none for more either; or for this alone, as the lane
- * would look at a piece where it does not fit, its own smallest one if there is no smaller gap. */
+/* A request that the arena has no gap for, nor for any larger one. If `alone`, only for this size:
+ * there is a gap, but the lane would look at another piece, in which it does not fit, such as the
+ * smallest one that it has already (own_...). */
 struct track_gapless {
     size_t bytes, align;
     bool alone;
@@ -145,71 +147,71 @@ struct track_gapless {
 
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
-#define TRACK_BESIDE_PART 16 /* of the height: so much alive beside the plan is too much */
+#define TRACK_BESIDE_PART 16 /* of the height: more than that alive beside the plan is too much */
 
 struct track {
     /* what the inline paths touch */
     struct track_slot *next;     /* served next */
     struct track_slot *slots;
     const uint32_t *expected;    /* names the slot that is released next: order[passed] */
-    uint32_t passed;             /* places of the order that are done with */
+    uint32_t passed;             /* places of the order that are done */
     uint32_t epoch;
     const struct track_slot *looked; /* `next` when the peaks were looked at; NULL: look */
-    bool open;           /* `next` tells the next slot */
-    bool expecting;      /* `expected` tells the next release */
+    bool open;           /* `next` is the next slot */
+    bool expecting;      /* `expected` is the next release */
     uint64_t came_bytes; /* in this epoch, as requested */
     struct track_tide blocks, granules, bytes;
     struct due due;
 
-    struct region *region; /* tied to; NULL: to none */
-    struct plan *plan;     /* followed; NULL: none */
-    struct ebb_piece *arena; /* fills a run; NULL: there is none, or it is the region's */
+    struct region *region; /* that it is tied to, or NULL */
+    struct plan *plan;     /* that it follows, or NULL */
+    struct ebb_piece *arena; /* fills a run; NULL: there is none, or the run is the region's */
     struct kept kept;        /* the run between two steps */
     struct piece_store store; /* of the arena's entries */
     struct ebb_piece *named;  /* the entry that block_at had for the kept run */
-    uintptr_t base;        /* of the arena now, or before */
+    uintptr_t base;        /* of the arena, or of the last one */
     size_t span;           /* its bytes */
-    size_t live_rooms;     /* of slots, when everything was gathered last */
+    size_t live_rooms;     /* bytes of live slots at the last gathering */
     struct track_gapless gapless;
     uint32_t cursor;    /* number of the next slot, while shut */
-    uint32_t served_to; /* slots below were served or skipped, when last looked at */
+    uint32_t served_to; /* slots below were served or skipped when last looked at */
     bool serving;       /* slots are served */
-    bool shadowing;     /* only compared with what is allocated */
+    bool shadowing;     /* what is allocated is compared with the plan, though it may not serve */
     bool recording;
     bool taken_over;    /* the arena is cut into stretches, each with a count of live blocks */
-    bool coarse;        /* of the plan, while it is served */
-    bool had_grown;     /* slots have sizes that did not fit, or are TRACK_TRIMMED */
-    bool sizes_wanted;  /* slots that become smaller are TRACK_TRIMMED: others' sizes make a plan */
+    bool coarse;        /* a coarse plan is served */
+    bool had_grown;     /* some slots have sizes that did not fit, or are TRACK_TRIMMED */
+    bool sizes_wanted;  /* slots that shrink are TRACK_TRIMMED: others' sizes make the next plan */
     bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
-    bool had_refused;   /* what came was far too large for slots in the parent */
+    bool had_refused;   /* some block was far too large for its slot in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST], overdue_count;
     uint32_t missed_at, misses, longer; /* in a row; blocks of longer loops than the plan's */
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
     /* bytes of large blocks of the parent, without guests: */
-    size_t above;      /* the most in the step before; with guests it shall have no more now. When
-                          this one has ended: the most in it */
+    size_t above;      /* the most in the step before: this one, with guests, is to have no more.
+                          Once it has ended: the most in this one */
     size_t above_now;  /* the most in this step */
-    bool sees_above;   /* this step looks at its parent; that is no planned step, nor recorded */
+    bool sees_above;   /* this step looks at its parent, which is neither planned nor recorded */
     bool saw_above;    /* the step before did */
     size_t guest_used; /* of live guests */
-    size_t left_above; /* of what a recorded step has promoted so far: it is to be born there */
+    size_t left_above; /* promoted so far by a recorded step: to be born there in later ones */
     struct track_seen seen;
-    struct track_drained drained; /* of the seen: since the track was made */
+    struct track_drained drained; /* since the track was made; part of `seen` */
 
-    struct record_entry *record; /* of the step if it is recorded; else what was born above */
+    struct record_entry *record; /* of a recorded step; else blocks that were born above */
     uint32_t record_count, record_limit;
-    uint32_t record_before; /* entries that the last one had; 0: none, or it was lost */
-    uint64_t peak_before;   /* bytes of pages that the step before had; 0: not known */
-    uint32_t born;        /* of these entries: live in the parent, and are the step's */
+    uint32_t record_before; /* entries of the last record; 0: there was none, or it was lost */
+    uint64_t peak_before;   /* bytes of pages at the peak of the step before; 0: not known */
+    uint32_t born;        /* entries whose blocks live in the parent and are the step's */
     struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
-    struct track **bearer_at; /* what leads to this one there */
+    struct track **bearer_at; /* the link to this one */
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
     bool noted_small;  /* some block has its note where those of small ones are */
     uint32_t slots_limit;
     ebb_region slots_memory, record_memory; /* not open where the limits are 0 */
-    uint64_t begun; /* when it was tied last, in numbers of whoever ties it */
+    uint64_t begun; /* when it was tied last; the caller's number */
 };
 
 /* ---- track.c: for step/ ---- */
@@ -218,18 +220,18 @@ struct track {
 struct track *track_create(ebb_region memory);
 void track_destroy(struct track *track);
 
-/* What was recorded is not needed any more: gives its memory back. Of a track that is not tied. */
+/* Gives back the memory of what was recorded. Of a track that is not tied. */
 void track_forget_record(struct track *track);
 
-/* From the next track_tie() on this plan is followed (NULL: none). It gets a user. Fails without
- * effect. */
+/* From the next track_tie() on the track follows this plan (NULL: none) and counts as one of its
+ * users. Fails without effect. */
 int track_follow(struct track *track, struct plan *plan);
 
 /*
  * Ties the track to a region that was just opened and has no block. If `serve`, its plan's slots
  * are served; if `record`, every block is noted; not both. Without memory for an arena, or if the
- * region has a budget, notes sites or measures, it stays an ordinary region. What is known of the
- * step before, `above`, `saw_above` and `peak_before`, is the caller's to set.
+ * region has a budget, notes sites or measures, it stays an ordinary region. The caller sets what
+ * is known of the step before: `above`, `saw_above` and `peak_before`.
  */
 void track_tie(struct track *track, struct region *region, bool serve, bool record);
 
@@ -241,28 +243,28 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
  */
 void track_finish(struct track *track, struct track_seen *seen);
 
-/* There is something that track_follow() of no plan, or track_rest(), would give back. */
+/* True if track_follow() of NULL, or track_rest(), would give something back. */
 bool track_holds(const struct track *track);
 
-/* Nothing is served for now: the pages of the arena are for others. */
+/* Nothing is to be served for now: leaves the pages of the arena to others. */
 void track_rest(struct track *track);
 
 /* ---- track.c: for the rest of region/ ---- */
 
-/* From now on nothing is placed by the plan, nor recorded: there is a mark, or a seal. */
+/* Stops serving and recording: the region was marked or sealed. */
 void track_stop(struct track *track);
 
 /* The region forgets all its blocks and goes on without the track. */
 void track_forget(struct track *track);
 
-/* Takes what was served inline into the region's counters, before anybody looks at their peaks. */
+/* Moves what was served inline into the region's counters: before anybody reads their peaks. */
 void track_gather(struct track *track);
 
-/* Adds what is not gathered yet. */
+/* Adds what is not gathered yet to copies of the counters. */
 void track_include(const struct track *track, struct flow *counted, struct flow *requested,
                    struct flow *used);
 
-/* Gathers everything that the region has. */
+/* Gathers everything, what was bumped too. */
 void track_look(struct track *track);
 
 /* Opens or shuts the inline paths, as the track's state asks. */
@@ -273,20 +275,20 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
 
 /* ---- serve.c ---- */
 
-/* A block for a valid request, in the arena or, if `tenure`, in the parent; NULL, without an
- * error: it is to be had elsewhere. */
+/* A block for a valid request, in the arena or, if `tenure`, in the parent; NULL, without an error,
+ * if the lanes are to serve it. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
-/* The lanes have had the block before the plan was asked: it passes its slot, and serves none. */
+/* The lanes have served the block before the plan was asked: passes its slot. */
 void track_pass(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
-/* When the plan is asked for a block: before the lanes; or when they have had it, to pass its slot:
- * as pool and plan have no room for it, or told so only, where the plan may know a place, above or
- * by the key, but free pages are too few. For what it may know a place nothing is taken over. */
+/* When the plan is asked for a block: before the lanes; or after them, only to pass its slot: LAST,
+ * since neither pool nor plan has room for it, or TOLD, since free pages are too few although the
+ * plan may know a place, above or by the key. Nothing is taken over for a block of the latter. */
 enum track_turn { TRACK_FIRST, TRACK_LAST, TRACK_TOLD };
 enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 
-/* What the plan missed, and how far it was: to be so again, as what is no block was not missed. */
+/* What the plan missed and how far it was, to be restored: a request without a block is no miss. */
 struct track_missed {
     uint64_t blocks, bytes, turned_away_bytes, grown, strange;
     uint32_t cursor, passed, missed_at, misses, longer;
@@ -295,25 +297,25 @@ struct track_missed {
 struct track_missed track_missed(const struct track *track);
 void track_unmiss(struct track *track, const struct track_missed *before);
 
-/* The slot is that of a survivor, and so many bytes are too many to be taken for one. */
+/* True if the slot is a survivor's, and `bytes` are too many to be taken for it. */
 bool track_refuses(const struct track *track, uint32_t id, size_t bytes);
 
 /* The live slot of the arena at `addr`, or NULL. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr);
 
-/* Why there is none: sets and returns the error. */
+/* Sets and returns the error that says why there is none. */
 int track_no_block(const struct track *track, uintptr_t addr);
 
-/* Places of the order whose slots came and went, or are guests', are done with. */
+/* Passes places of the order whose slots came and went, or are guests'. */
 void track_pass_ended(struct track *track);
 
 /* Releases what track_find() found. */
 void track_release(struct track *track, struct track_slot *slot);
 
-/* The requested bytes of a live slot change, within its room; or it does not fit: EBB_E_NO_ROOM. */
+/* Changes the requested bytes of a live slot within its room; EBB_E_NO_ROOM beyond it. */
 int track_resize(struct track *track, struct track_slot *slot, size_t bytes);
 
-/* Somebody outside needs the live block at `addr`, or does not any more. */
+/* Somebody outside needs the live block at `addr` (`held`), or no longer does. */
 void track_hold(struct track *track, uintptr_t addr, bool held);
 
 /* ---- due.c ---- */
@@ -324,29 +326,29 @@ void due_begin(struct track *track);
 /* The track knows all again: how far the step is, what it counts, which slots are live. */
 void due_settle(struct track *track);
 
-/* Before a block that is not the one that is due: due_settle(), or, in a step that is not over and
- * whose next slot has no place, so much that it can be passed inline. Then due_resume() follows. */
+/* Before a block that is not the due one: due_settle(); or, if the step goes on and its next slot
+ * has no place, just enough to pass that inline. Then due_resume() follows. */
 void due_stop(struct track *track);
 
-/* The same as track_gather(), and goes on along the tables. */
+/* track_gather(), and goes on along the tables. */
 void due_gather(struct track *track);
 
-/* Behind such a block, or release: goes on along the tables, or settles. */
+/* After such a block, or release: goes on along the tables, or settles. */
 void due_resume(struct track *track);
 
-/* The slot is served with so many bytes as it says. */
+/* The slot is served with the number of bytes that it says now. */
 void due_note_size(struct track *track, uint32_t id);
 
-/* The step is over: whether it was worth it, and due_end(). */
+/* The step is over: notes whether the tables were worth it, then due_end(). */
 void due_finish(struct track *track);
 
-/* Nothing is due any more; slots tell what they have, for who reports it. */
+/* Nothing is due any more; slots say what they have, for reports. */
 void due_end(struct track *track);
 
-/* There is another plan, or none. Of a track that is not tied. */
+/* Drops the tables: the plan changes. Of a track that is not tied. */
 void due_forget(struct track *track);
 
-/* Adds what the track does not know. Any thread, while it is tied. */
+/* track_include() of what the track does not know yet. Any thread, while it is tied. */
 void due_include(const struct track *track, struct flow *counted, struct flow *requested,
                  struct flow *used);
 
@@ -357,20 +359,20 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
  * go back to the pool. False: nothing has changed. */
 bool track_outgrow(struct track *track, size_t bytes);
 
-/* A block was refused for want of pages. True: the arena was taken over, as it has a gap for the
- * block, or for a window of small ones; or it is empty, and its pages are the pool's. */
+/* A block was refused for want of pages. True: the arena was taken over, since it has a gap for the
+ * block, or for a window of small ones; or it was empty, and its pages are the pool's now. */
 bool track_gives_way(struct track *track, size_t bytes, size_t align);
 
-/* The arena's run is the region's from here on; its entries are gone. For a takeover. */
+/* Makes the arena's run the region's, without entries, and returns it. For a takeover. */
 struct ebb_piece *track_leave_run(struct track *track);
 
-/* And has one piece, which is returned. Two entries are prepared. */
+/* The same, as one piece, which is returned. Two entries are prepared. */
 struct ebb_piece *track_become_ordinary(struct track *track);
 
 /* ---- dissolve.c ---- */
 
-/* Nothing more is served, and what is live in the arena are large blocks of the region, which can
- * be relinked. False, with nothing changed: that cannot be. */
+/* Stops serving, and turns what is live in the arena into large blocks of the region, which can be
+ * relinked. False: that is impossible, and nothing has changed. */
 bool track_dissolve(struct track *track);
 
 /* After a takeover: a block has left its stretch of the arena. */
@@ -378,37 +380,37 @@ void track_leave_stretch(struct track *track, uintptr_t addr);
 
 /* ---- record.c ---- */
 
-/* Notes a block that came, from whatever lane, its end, and other sizes of it. `tenure`: it might
- * have come in the parent. */
+/* Notes that a block came, from any lane, its end, or its new size. `tenure`: it could have been
+ * born in the parent. */
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
                       bool tenure);
 void track_note_end(struct track *track, uintptr_t addr);
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
 
-/* The block is promoted and leaves the step. `further`: not only to the parent, or not as a whole:
- * it had better not be born there. */
+/* The block is promoted and leaves the step. `further`: not only to the parent, or not as a whole,
+ * so it had better not be born there. */
 void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 
 /* A block in the parent for a slot that is tenured, or a guest's; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align, bool guest);
 
-/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, the request
- * is not valid, or the slot refuses it: that still is the next. The request has no key. */
+/* The same for the next slot, which is tenured, and a request without a key, in the simple case.
+ * NULL: it is not simple, or not valid, or the slot refuses it; then that is still the next. */
 void *track_bear_next(struct track *track, size_t bytes, size_t align);
 
-/* The entry of the block at `addr`, if it was born in the parent and was not promoted yet. */
+/* The entry of the block at `addr`, if it was born in the parent and not promoted yet; or NULL. */
 struct record_entry *track_find_born(const struct track *track, uintptr_t addr);
 
-/* Such a block is promoted to the parent, if it still is alive: that is all. */
+/* Promotes such a block to the parent, if it is still alive: it just stays there. */
 void track_leave_to_parent(struct track *track, struct record_entry *entry, uintptr_t addr);
 
-/* The parent, if the block at `addr` was born there for the region and was not promoted yet. */
+/* The parent, if the block at `addr` was born there for the region and not promoted yet. */
 struct region *track_home(const struct track *track, uintptr_t addr);
 
-/* The block there that was born in the parent ends; it is not held. */
+/* Ends the block at `addr`, which was born in the parent and is not held. */
 void track_end(struct track *track, uintptr_t addr);
 
-/* In a note: the entry is that of a block which was born in the parent and is the step's. So a
+/* In a note: it names the entry of a block that was born in the parent and is the step's. So a
  * parent need not ask its bearers, who may be many, about blocks of its own. */
 #define TRACK_NOTE_BORN ((uint32_t)1 << 31)
 _Static_assert(PLAN_SLOTS_MOST < TRACK_NOTE_BORN, "they lie side by side");
@@ -421,22 +423,23 @@ static inline uint32_t *track_note_at(uintptr_t addr) {
     return large ? range_block_note(addr) : range_note(addr);
 }
 
-/* Of an address of the range: its note says so, which may be an old one. */
+/* True if the note at an address of the range says so; it may be an old one. */
 static inline bool track_may_be_born(uintptr_t addr) {
     return *track_note_at(addr) & TRACK_NOTE_BORN;
 }
 
-/* The step that a block in `parent` was born for and still is of; NULL: it is the parent's own. */
+/* The step that owns the block at `addr`, born in `parent`; NULL: it is the parent's own. */
 struct region *track_of_step(const struct region *parent, uintptr_t addr);
 
-/* The step is over: these were born there for nothing. They live as long as their region. */
+/* The step is over: counts what was born in the parent for nothing, which lives until its region
+ * ends. */
 void track_note_lost(struct track *track);
 
-/* Looks how much the parent has; where a step begins and ends, and where a block is born there. Of
- * a parent that is a planned step itself that is not known at once: it has no guests. */
+/* Looks at how much the parent has: when a step begins or ends, or a block is born there. A parent
+ * that is a planned step itself cannot tell at once, so there are no guests in it. */
 void track_note_above(struct track *track);
 
-/* All that were born in the parent and not promoted end; what is held is left to the parent. */
+/* Ends all blocks born in the parent and not promoted; held ones are left to the parent. */
 void track_end_born(struct track *track);
 
 /* ---- inline: tides ---- */
@@ -450,7 +453,7 @@ static inline void tide_skip(struct track_tide *tide, uint64_t skipped) {
     tide->calm += skipped;
 }
 
-/* So much has come. */
+/* Notes the peak, if `came` is one. */
 static inline void tide_note(struct track_tide *tide, uint64_t came) {
     if (came > tide->calm) {
         tide->most += came - tide->calm;
@@ -460,12 +463,12 @@ static inline void tide_note(struct track_tide *tide, uint64_t came) {
 
 /* ---- inline: tracks ---- */
 
-/* The step goes along the tables, or did: the track does not know all. */
+/* True if the step follows the tables, or did until now: the track does not know everything. */
 static inline bool track_is_behind(const struct track *track) {
     return track->due.on || track->due.unmarked;
 }
 
-/* The region's track, which knows all; NULL: there is none. */
+/* The region's track, once it knows everything; or NULL. */
 static inline struct track *region_track(const struct region *region) {
     struct track *track = region->track;
     if (track && track_is_behind(track))
@@ -483,7 +486,7 @@ static inline bool track_ignores(const struct track *track, size_t bytes, size_t
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
 }
 
-/* track_refuses() what came for a slot below the cursor; asked only where it may have. */
+/* True if track_refuses() what came for a slot below the cursor. */
 static inline bool track_has_refused(const struct track *track, uint32_t id) {
     return track->had_refused && track_refuses(track, id, track->slots[id].bytes);
 }
@@ -523,19 +526,19 @@ static inline void *track_serve(struct track *track, size_t bytes) {
     return (void *)slot->addr;
 }
 
-/* True if the next slot's block is to be born in the parent, no path is shut, and a request has the
- * slot's alignment; or that and the mark, which is none, and too large for what is simple. */
+/* True if the next slot's block is to be born in the parent, no path is shut, and the request has
+ * the slot's alignment; or an invalid one with that flag in it, which the simple case refuses. */
 static inline bool track_bears_next(const struct track *track, size_t align) {
     return track->next->align == (align | TRACK_TENURED);
 }
 
-/* Of a block that is left to the ordinary lanes. */
+/* True if the next slot's block is left to the ordinary lanes. */
 static inline bool track_leaves_next(const struct track *track) {
     return track->next->align & TRACK_UNPLACED;
 }
 
-/* The cursor passes the next slot, which has no room in the arena: its block is elsewhere, and has
- * so many bytes, or 0 if it is none of the plan's. */
+/* Passes the next slot, which has no room in the arena. `bytes`: of its block, which is elsewhere;
+ * 0 if that is not the plan's. */
 static inline void track_pass_next(struct track *track, size_t bytes) {
     struct track_slot *slot = track->next;
     uint32_t id = (uint32_t)(slot - track->slots);
@@ -545,12 +548,12 @@ static inline void track_pass_next(struct track *track, size_t bytes) {
     track->next = slot + 1;
 }
 
-/* A peak may have been passed since they were looked at. */
+/* True if a peak may have been passed since the last look at them. */
 static inline bool track_may_peak(const struct track *track) {
     return track->next != track->looked;
 }
 
-/* True if none was, and no path is shut. */
+/* True if no peak was passed, and no path is shut. */
 static inline bool track_is_calm(const struct track *track) {
     const struct track_slot *next = track->next;
     return track->open && track->came_bytes <= track->bytes.calm &&
