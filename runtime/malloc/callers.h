@@ -5,15 +5,15 @@
 
 #include <stddef.h>
 
-/* That are looked after at a time, each with a descriptor; who comes then waits. */
+/* Served at a time, each with a descriptor; others wait. */
 #define CALLERS_MOST 256u
 
-/* One look: takes in who has connected to `listener` (-1: nobody), and answers who is to be, with
- * what is written for it into one of two texts of `bytes`. Takes little more than a second at most,
- * and no time for who says nothing. One thread. */
+/* One round: accepts connections to `listener` (-1: none) and answers callers that are ready, with
+ * one of two texts of `bytes`, written for the purpose. Takes hardly more than a second, and does
+ * not wait for callers that say nothing. One thread. */
 void callers_serve(int listener, char *plain, char *for_prometheus, size_t bytes);
 
-/* Those of the parent are not those of its child. */
+/* In the child of a fork: its parent's callers are not its own. */
 void callers_forget(void);
 
 #endif

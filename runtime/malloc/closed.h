@@ -2,9 +2,10 @@
 /*
  * closed.h - the hardened library's empty trays, which nobody may touch.
  *
- * Who uses a block after its scope has ended faults, whatever thread it is, and whether the scope's
- * own has ended. Closed trays have no pages. All threads have one row of them, so that mappings,
- * of which a process has some 65,000, do not grow with threads: a closed tray may need two.
+ * Any thread that uses a block after its scope has ended faults, even once the scope's thread has
+ * ended, too. Closed trays have no pages. All threads share one queue of them: a closed tray may
+ * need two mappings, of which a process has some 65,000, so their number must not grow with the
+ * threads.
  */
 #ifndef EBB_MALLOC_CLOSED_H
 #define EBB_MALLOC_CLOSED_H
@@ -13,14 +14,14 @@
 
 #define CLOSED_MOST 4096u /* trays */
 
-/* An empty tray, of whichever heap. The oldest one goes if there are too many. */
+/* Closes an empty tray of any heap. If there are too many the oldest one is given back. */
 void closed_give(struct tray *tray);
 
-/* The oldest, open again, if at least so many are closed; else NULL, or if the system does
- * not open it. */
+/* Opens the oldest one and returns it, if at least `least` are closed; NULL if not, or if the
+ * system refuses. */
 struct tray *closed_take(unsigned least);
 
-/* How many there are, with those that the system did not open again. */
+/* How many there are, including those that the system refused to open again. */
 unsigned closed_count(void);
 
 /* The lock before a fork, and after. */

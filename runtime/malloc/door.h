@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * door.h - what the family of malloc() calls: the heaps as they are (front.h), or, in the hardened
- * library, behind guards (guard.h). Chosen when this is compiled, so nobody pays for the other.
- * What no scope has to do with goes to the general heap from here.
+ * door.h - what the malloc() family calls: the heaps as they are (front.h), or, in the hardened
+ * library, behind guards (guard.h). The choice is made at compile time, so it costs nothing.
+ * Outside of scopes requests go straight to the general heap from here.
  */
 #ifndef EBB_MALLOC_DOOR_H
 #define EBB_MALLOC_DOOR_H
@@ -27,7 +27,7 @@ static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {
     return GUARDED ? guard_alloc_zeroed(bytes, caller) : front_alloc_zeroed(bytes, caller);
 }
 
-/* Keeps errno. A read of it is a call, which is not for the way that most blocks go. */
+/* Keeps errno. Reading that is a call, so the common path does not. */
 static inline void *door_alloc_aligned(size_t bytes, size_t align, const void *caller) {
     struct scope *scope = here.scope;
     if (GUARDED) {

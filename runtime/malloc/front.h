@@ -19,12 +19,12 @@
 /* `caller` names the place that allocates. NULL: no memory, errno is ENOMEM. */
 void *front_alloc(size_t bytes, const void *caller);
 
-/* What most requests come through: next to each other, and from the beginning of a cache line. */
+/* For the functions that serve most requests: places them side by side, at cache lines. */
 #define FRONT_HOT __attribute__((hot, aligned(64)))
 
 #define FRONT_SMALL_MOST (TRAY_MOST - TRAY_GRANULE) /* larger blocks have pages of the scope */
 
-/* A block of the scope in a few instructions, mostly. NULL: ask front_alloc_scoped(). */
+/* A block of the scope in the simple case: a few instructions. NULL: ask front_alloc_scoped(). */
 static inline void *front_alloc_quick(struct scope *scope, size_t bytes, size_t align,
                                       const void *caller) {
     uint32_t key = leaks_key(caller, bytes);
@@ -33,8 +33,8 @@ static inline void *front_alloc_quick(struct scope *scope, size_t bytes, size_t 
     return scope_alloc_quick(scope, bytes, align, key);
 }
 
-/* The same, asked for in the scope. It is read once: a handler of a signal may end a turn that is
- * only awaited. */
+/* The same in the general case. The caller has read here.scope once: a signal handler may end a
+ * turn that is only awaited. */
 void *front_alloc_scoped(struct scope *scope, size_t bytes, const void *caller);
 void *front_alloc_zeroed(size_t bytes, const void *caller);
 
@@ -53,7 +53,7 @@ void front_refuse_small(void *block, size_t bytes);
 void front_free_other(void *block);
 void front_free_no_small(void *block, size_t bytes);
 
-/* The newest block's place is bumped again, any other is the next of its size. */
+/* The newest block's place is bumped again; any other block is the next of its size. */
 static inline void front_free_small(void *block, size_t bytes) {
     struct tray_head *head = tray_head_of(block);
     struct tray *tray = tray_of((uintptr_t)block);

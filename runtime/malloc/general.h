@@ -11,23 +11,24 @@
 
 #include <stdint.h>
 
-/* Once, as the library is loaded: jemalloc makes its first arena, which is the first thread's,
- * before it has read how large blocks are kept. */
+/* Once, when the library is loaded: sets the option for oversized blocks in jemalloc's first arena,
+ * the first thread's, which is made before the options are read. */
 void general_begin(void);
 
 /* Reads a number of the heap by its name, such as "stats.allocated"; 0 if there is none. */
 size_t general_read(const char *name);
 
-/* Numbers that general_read() gives are of now. */
+/* Brings the numbers that general_read() gives up to date. */
 void general_refresh(void);
 
-/* Bytes of pages, those of trays too, that went back to the system so far, as of then. */
+/* Bytes of pages that went back to the system so far, those of trays too, as of the last
+ * general_refresh(). */
 uint64_t general_given_back(void);
 
-/* All free pages go back to the system, those of trays too. */
+/* Gives all free pages back to the system, those of trays too. */
 void general_trim(void);
 
-/* Those that have been free for long go, as far as their age says. */
+/* Gives back pages that have been free for long, by their age. */
 #define GENERAL_AGES_MS 10000u /* after so long all are gone */
 void general_decay(void);
 

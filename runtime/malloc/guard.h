@@ -6,13 +6,13 @@
  *                              ^ a multiple of the alignment
  *
  * The seal is a hash of the block's address, its size and a secret of the process; the tail is 16
- * bytes that follow from the same. A free looks at both: a block that is none, was freed before or
- * was written beyond ends the process. What was freed is filled, forbidden as far as it has whole
- * pages, and held back in a quarantine; a write to it is seen when it leaves. When a scope ends,
- * its blocks leave at once where nothing else is alive in their tray, which is forbidden instead
- * (closed.h); beside survivors they are held back as before.
+ * bytes derived from the same. A free checks both: a pointer that is no block, a double free and an
+ * overrun end the process. A freed block is filled, its whole pages are closed, and it is held back
+ * in a quarantine; a write to it is noticed when it leaves. When a scope ends, its blocks leave at
+ * once if nothing else is alive in their tray, which is closed instead (closed.h); beside survivors
+ * they stay in quarantine.
  *
- * Functions as those of front.h.
+ * The functions are like those of front.h.
  */
 #ifndef EBB_MALLOC_GUARD_H
 #define EBB_MALLOC_GUARD_H
@@ -33,14 +33,14 @@ void guard_free(void *block);
 void guard_free_sized(void *block, size_t bytes);
 size_t guard_usable(const void *block);
 
-/* A scope has ended and its trays are sealed: blocks leave the quarantine, of these and of those of
- * any scope before, where nothing else is alive in the tray. */
+/* A scope has ended and its trays are sealed: releases blocks in these, and in trays sealed before,
+ * from the quarantine wherever nothing else is alive in the tray. */
 void guard_release_sealed(void);
 
-/* What is forbidden, though the general heap counts it. */
+/* Bytes that are closed but that the general heap counts. */
 struct guard_closed {
-    size_t blocks; /* bytes of blocks that are held back, and of trays */
-    size_t pages;  /* of these, that are in no memory: not where blocks begin and end */
+    size_t blocks; /* of blocks that are held back, and of trays */
+    size_t pages;  /* of these: without memory, which is all but the ends of blocks */
 };
 
 struct guard_closed guard_read_closed(void);

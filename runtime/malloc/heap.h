@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * heap.h - what a thread has of scopes: its heap, the scopes in it, and how they allocate.
+ * heap.h - a thread's heap, the scopes in it, and how they allocate.
  *
  *     thread -> scope -> outer scope -> ...      the innermost one that was entered serves malloc()
  *           `-> heap     keeper, a region: large blocks that outlived their scopes
- *                        stash: empty trays, hot while the thread does not rest; guarded, none
+ *                        stash: empty trays, hot while the thread is busy; hardened: none
  *                        handed in: large blocks that other threads freed
- *                        postponed: the same, which a look at them did not come to
- *                        cooled: the same, whose pages have gone meanwhile
+ *                        postponed: of those, the ones that a cooling thread did not get to
+ *                        cooled: of those, the ones whose pages it has given back
  *
  * A heap belongs to one thread at a time. When the thread ends its scopes end, and the heap waits
- * for the next thread that begins one: blocks in it stay where they are, and frees of others are
- * taken from it then. No thread gets it while scopes in it still wait for memory to end, unless
- * there is none for another heap. In the child of a fork the heaps of all other threads are lost:
- * what they were in the middle of is unknown. Their blocks stay.
+ * for the next thread that begins one: its blocks stay where they are, and what others freed is
+ * taken in then. While scopes in it still wait for memory to end no thread gets it, unless there is
+ * no memory for another heap. In the child of a fork the heaps of all other threads are lost, since
+ * it is unknown what they were in the middle of. Their blocks stay.
  *
- * An open scope's thread may have nothing to do for it for long: its connection waits, or the loop
- * whose turn it is computes. So the scope is parked where that may be: until it has another large
- * block come or go, others may look for pages in the region of its step that no block needs.
+ * A thread may do nothing with an open scope for a long time: its connection waits, or the loop
+ * whose turn it is computes. So the scope is parked where that may happen: until it allocates or
+ * frees another large block, other threads may look for unneeded pages in its step's region.
  *
- * Invariant: only the thread that has a heap calls functions of ebb on its regions, but for who
- * looks at what is parked, under a lock: no block comes or goes there, though it may be noted which
- * ones are alive.
+ * "Cooling" gives pages back that have not been used for a while; any thread may do it (cool.c).
+ *
+ * Invariant: only the thread that has a heap calls functions of ebb on its regions, except that a
+ * cooling thread looks at parked ones, under a lock: no block comes or goes there, though it may be
+ * noted which ones are alive.
  */
 #ifndef EBB_MALLOC_HEAP_H
 #define EBB_MALLOC_HEAP_H
@@ -39,7 +41,7 @@
 
 #include <pthread.h>
 
-#define HEAP_STASH 18u /* a MiB at most */
+#define HEAP_STASH 18u /* trays: a MiB at most */
 
 /* Freed small blocks of a scope, by size: linked by their first word, newest first. */
 struct scope_free {
@@ -49,79 +51,78 @@ struct scope_free {
 extern HIDDEN struct scope_free scope_free_none; /* of scopes without trays */
 
 struct scope {
-    /* where the next block begins in the tray in use, and where none does; no tray: both are 0 */
-    uintptr_t cursor, limit;
+    uintptr_t cursor, limit; /* the unused part of the tray in use; both 0: there is none */
     struct tray *tray;
-    struct scope_free *free; /* its own before it has trays */
+    struct scope_free *free; /* scope_free_none before it has trays */
     uint64_t blocks, bytes;  /* allocated in trays; bytes as placed */
     uint64_t freed_bytes;    /* of these, by this thread */
-    struct tray *full;       /* trays before it, newest first */
+    struct tray *full;       /* trays before the one in use, newest first */
     struct large *larges;    /* alive */
-    uint64_t large_blocks, large_bytes; /* allocated ever */
-    uint64_t asked_bytes;    /* of large blocks, those included that the general heap got */
-    uint64_t alive_bytes;    /* of large blocks of its step that are */
-    uint64_t tenured_bytes;  /* of these; not in the pages of its step */
+    uint64_t large_blocks, large_bytes; /* allocated so far */
+    uint64_t asked_bytes;    /* of all large requests, also those that the general heap served */
+    uint64_t alive_bytes;    /* of live large blocks of its step */
+    uint64_t tenured_bytes;  /* of these: not in the pages of its step */
     struct heap *heap;
     struct served *served;   /* of its site */
-    _Atomic(uint64_t) *counts; /* of that, the heap's share */
+    _Atomic(uint64_t) *counts; /* the heap's share in `served` */
     uint64_t tag;
-    uint32_t freed_steps;    /* of blocks in lists, or-ed: lists of larger ones have none */
-    unsigned trays;          /* that it has */
-    unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
-    unsigned vain_sweeps;    /* looks for empty trays in a row, after which most stayed */
-    uint64_t swept_at;       /* bytes allocated and freed when empty trays were looked for */
+    uint32_t freed_steps;    /* of blocks in lists, or-ed: lists of larger ones are empty */
+    unsigned trays;          /* count */
+    unsigned look_at;        /* count of trays at which to look whether they are mostly dead */
+    unsigned vain_sweeps;    /* in a row: sweeps for empty trays after which most were left */
+    uint64_t swept_at;       /* bytes allocated and freed by the last sweep */
     uint64_t open_bytes;     /* pages that its site counts for it */
-    ebb_step step;           /* where large blocks are; begun when the first one is */
-    bool is_parked;          /* others may look at the step's region */
-    bool is_warm;            /* and have not seen all of it */
-    struct scope *warm_next, *warm_prev; /* those of the heap that are */
-    uint64_t seen_ms;        /* when who cools first saw it; 0: not yet */
-    uint64_t trims;          /* that had begun when it was parked */
-    struct region_gap gap;   /* between its large blocks, where who cools is; since it is parked */
-    size_t cooled;           /* bytes of gaps that have gone since then */
+    ebb_step step;           /* has the large blocks; begun with the first one */
+    bool is_parked;          /* other threads may look at the step's region */
+    bool is_warm;            /* is parked, and not all of the region was looked at */
+    struct scope *warm_next, *warm_prev; /* warm scopes of the heap */
+    uint64_t seen_ms;        /* when a cooling thread first saw it parked; 0: not yet */
+    uint64_t trims;          /* number of the last trim before it was parked */
+    struct region_gap gap;   /* how far cooling has come between its large blocks */
+    size_t cooled;           /* bytes given back since it was parked */
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
-    bool is_modest;          /* its site was, when it began (served.h) */
-    bool over;               /* a turn's, which ends when it would need memory (turn.h) */
+    bool is_modest;          /* its site was modest when it began (served.h) */
+    bool over;               /* a turn's scope that ends when it would need memory (turn.h) */
     _Atomic(bool) abandoned; /* its step was ended by another thread */
     struct scope *next, *prev; /* all open scopes of the heap */
-    void **place;            /* where the step has this scope noted, to be cleared */
+    void **place;            /* the step's reference to this scope, to be cleared */
 };
 
-/* Stands for a scope that begins with its first block, see turn.h. Nothing in it changes. */
+/* Stands for a scope that begins with its first block, see turn.h. Never changes. */
 extern HIDDEN struct scope scope_awaited;
 
 struct heap {
     struct scope *open;   /* scopes, newest first */
     struct scope *stuck;  /* ended, but there was no memory to keep what survives */
     struct scope *spare;  /* records of ended ones */
-    size_t opens, spares; /* how many */
-    pthread_mutex_t parked_lock; /* of all that is parked */
-    _Atomic(bool) is_wanted; /* by its own thread */
-    struct scope *warm;   /* of that: with pages that may go, the one parked last first */
-    struct scope *turn_of; /* of these: who cools begins with it; NULL: with the first */
-    _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
-    unsigned stashed;     /* places of it, from the first on; of its thread */
-    unsigned number;      /* of all heaps */
-    _Atomic(uint64_t) begun; /* scopes: it does not rest */
+    size_t opens, spares; /* counts of these */
+    pthread_mutex_t parked_lock; /* protects all that is parked */
+    _Atomic(bool) is_wanted; /* its thread waits for that lock */
+    struct scope *warm;   /* warm scopes, the one parked last first */
+    struct scope *turn_of; /* the one that cooling goes on with; NULL: the first */
+    _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: a cooling thread took it */
+    unsigned stashed;     /* places in use, from the first on; for its thread only */
+    unsigned number;      /* among all heaps */
+    _Atomic(uint64_t) begun; /* scopes; if it grows the thread does not rest */
     _Atomic(uint64_t) ended, ended_large; /* scopes; those that had a step for large blocks */
-    uint64_t seen_begun;  /* of who cools */
-    uint64_t rests_since_ms; /* the same; 0: not seen yet */
+    uint64_t seen_begun;  /* `begun` as cooling saw it last */
+    uint64_t rests_since_ms; /* since when cooling saw no change of it; 0: not yet */
     ebb_region keeper;
-    unsigned since_settled; /* scopes that ended, and kept blocks that went */
-    size_t freed_since;     /* bytes of these */
-    unsigned settle_in;     /* scopes before it is settled for what was freed, without more ado */
+    unsigned since_settled; /* ends of scopes, and of kept blocks, since the keeper was settled */
+    size_t freed_since;     /* bytes of these blocks */
+    unsigned settle_in;     /* ends of scopes before `freed_since` alone settles the keeper again */
     struct suspects suspects;
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
-    large_list handed_in; /* that other threads freed */
-    large_list postponed; /* of these: for the next look; who cools puts them there */
-    large_list cooled;    /* of these: their pages have gone */
+    large_list handed_in; /* freed by other threads */
+    large_list postponed; /* of these: cooling has put them off to its next look */
+    large_list cooled;    /* of these: their pages were given back */
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
-    struct heap *next_left; /* those that no thread has */
-    struct heap **left_at;  /* of these, what refers to it; NULL: it is none */
+    struct heap *next_left; /* heaps without a thread */
+    struct heap **left_at;  /* the link to this one among those; NULL: it has a thread */
 };
 
 /* Of each thread. */
@@ -133,10 +134,8 @@ struct here {
 
 extern HIDDEN __thread struct here here __attribute__((tls_model("initial-exec")));
 
-/*
- * Addresses that may be those of scopes' blocks: from the zone of trays to the range of ebb, and
- * what lies between. One comparison for all others. Nothing before there was a scope.
- */
+/* Addresses at which blocks of scopes may lie: the zone of trays, the range of ebb, and all between
+ * them. One comparison rules all others out. Empty before the first scope. */
 extern HIDDEN struct heap_span {
     uintptr_t base;
     size_t bytes;
@@ -151,110 +150,110 @@ static inline bool heap_may_hold(uintptr_t addr) {
 
 /* ---- heap.c ---- */
 
-/* From the first call on a fork waits for the locks of this layer, of pools and of sites. When the
- * library is loaded: the first scope of all may be about to begin while another thread forks. */
+/* Makes forks wait for the locks of this layer, of pools and of sites. To be called when the
+ * library is loaded: the first scope may be about to begin while another thread forks. */
 void heap_watch_forks(void);
 
-/* What is noted when a thread gets a heap has a key, which is made then, or before. */
+/* Makes the key for ends of threads, unless it is made. heap_own() needs it. */
 void heap_make_key(void);
 
-/* Where the large blocks of all scopes have their pages from; NULL: there is none (yet). */
+/* The pool that the large blocks of all scopes are in; NULL: there is none (yet). */
 ebb_pool *heap_pool(void);
 
-/* That of this thread, made or taken over if need be; NULL: no memory. */
+/* This thread's heap, made or taken over if need be; NULL: no memory. */
 struct heap *heap_own(void);
 
-/* Blocks that others have freed go. Its own thread only. */
+/* Takes in the blocks that others have freed. Its own thread only. */
 void heap_drain(struct heap *heap);
 
-/* A large block whose record was marked by this thread: handed in to its heap. */
+/* Hands a large block, whose record this thread has marked, in to its heap. */
 void heap_hand_in(struct large *large);
 
-/* An empty tray of the heap's own, hot if there is one; NULL: no memory. Guarded, what is given is
- * closed first (closed.h). */
+/* Takes an empty tray, a hot one of the heap's if there is one; NULL: no memory. Gives one back; in
+ * the hardened library it is closed first (closed.h). */
 struct tray *heap_take_tray(struct heap *heap);
 void heap_give_tray(struct heap *heap, struct tray *tray);
 
-/* One that is nobody's: it is the heap's of this thread, if that has one. */
+/* Gives a tray that is nobody's to this thread's heap, or back if there is none. */
 void heap_give_any_tray(struct tray *tray);
 
-/* What is in a place of the stash, which is empty then; NULL: another thread took it. */
+/* Empties a place of the stash and returns what was in it; NULL: another thread took it. */
 struct tray *heap_take_place(struct heap *heap, unsigned place);
 
-/* It keeps no empty trays. */
+/* Gives back all empty trays of the heap. */
 void heap_drop_stash(struct heap *heap);
 
 /* The region for what outlives scopes, opened if need be. */
 ebb_region heap_keeper(struct heap *heap);
 
-/* Its pages that no block needs go to the pool: now; or what is much, now and then, where a scope
- * has ended or a block of the keeper's gone, of so many bytes. */
+/* Gives the keeper's unneeded pages to the pool: all, at once; or, now and then and only if they
+ * are many, when a scope has ended (0 bytes) or a block of the keeper's was freed. */
 void heap_settle(struct heap *heap);
 void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 
-/* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
+/* The lock of all heaps. It also protects what a thread shares with others that close the region of
+ * its scope. */
 void heap_lock(bool take);
 
-/* Some thread waits for it just now. */
+/* True if some thread is waiting for it. */
 bool heap_is_awaited(void);
 
 /* All heaps, linked by `next`; NULL: there is none. With that lock held. */
 struct heap *heap_newest(void);
 
-/* Scopes that have ended, in all threads; those of them that had a step for large blocks. */
+/* Scopes of all threads that have ended; those of them that had a step for large blocks. */
 struct heap_ended {
     uint64_t scopes, large_scopes;
 };
 struct heap_ended heap_read_ended(void);
 
-/* Heaps of ended threads give up what others freed and what they keep for later, and end scopes
- * that could not end for want of memory. Any thread, without a lock of sites, pools or heaps. */
+/* In heaps of ended threads: drops what others freed and what is kept for later, and ends scopes
+ * that could not end for want of memory. Any thread, with no lock of sites, pools or heaps held. */
 void heap_tidy_left(void);
 
 /* ---- cool.c ---- */
 
-/* The number of a trim that begins. */
+/* Begins a trim and returns its number. */
 uint64_t heap_begin_trim(void);
 
-/* What heap_cool() has to do, and has done. */
+/* What heap_cool() is to do, and has done. */
 struct heap_cooling {
-    uint64_t now_ms;     /* above 0, where what has waited counts */
-    unsigned least_ms;   /* what has waited so long goes */
-    uint64_t limit_ns;   /* for so long at most, and a few MiB more */
-    uint64_t trim;       /* what was parked before it alone; 0: whatever is */
-    size_t given;        /* bytes that were resident */
-    uint64_t parts;      /* done, whether any bytes went */
-    unsigned fruitless;  /* heaps in a row that there was nothing to do for */
+    uint64_t now_ms;     /* the time, above 0, if only what has waited is to go */
+    unsigned least_ms;   /* then: how long it must have waited */
+    uint64_t limit_ns;   /* how long to work, at most; a few MiB more may be done */
+    uint64_t trim;       /* only scopes parked before this trim; 0: all */
+    size_t given;        /* bytes that were resident and have gone */
+    uint64_t parts;      /* pieces of work done, whether or not any bytes went */
+    unsigned fruitless;  /* heaps in a row without work */
     unsigned turns;      /* of heaps */
-    bool is_around;      /* each heap had one */
-    /* before, those of the look before this one */
-    struct heap *turn_of; /* it begins with that, and then the next one does; NULL: any */
+    bool is_around;      /* each heap has had one */
+    /* in: from the look before this one; out: for the next one */
+    struct heap *turn_of; /* the heap to begin with; NULL: any */
     unsigned exhausted;   /* heaps in a row up to there that had nothing left */
 };
 
 /*
- * Pages of blocks that were handed in to a thread that rests go back to the system; the blocks stay
- * its own. So do those that lie between the large blocks of a scope that has been parked for so
- * long. Of a thread that has begun no scope for so long the empty trays go, too, to jemalloc. A
- * lock is held that forks and new threads wait for. A trim calls it until it says that nothing is
- * left. True: something is. Any thread.
+ * Gives pages back to the system that have not been used for `least_ms`: of blocks handed in to a
+ * thread that rests (the blocks stay its own); and between the large blocks of parked scopes. Empty
+ * trays of a thread that has begun no scope for so long go to jemalloc. Holds a lock that forks and
+ * new threads wait for. True: something is left; a trim calls it until nothing is. Any thread.
  */
 bool heap_cool(struct heap_cooling *cooling);
 
-/* Bytes of pages that regions of heaps have, but that have gone so. */
+/* Bytes of pages that regions of heaps own but that were given back in this way. */
 uint64_t heap_cooled_bytes(void);
 
-/* So many of them are there again, or not the heap's any more. */
+/* So many of these bytes are resident again, or no longer a heap's. */
 void heap_forget_cooled(size_t bytes);
 
-/* From now on others may look at the step's region, if it has one; or it is about to change. Its
- * own thread. */
+/* Lets other threads look at the step's region, if there is one; or no longer, before it changes.
+ * Its own thread. */
 void heap_park(struct scope *scope);
 void heap_unpark(struct scope *scope);
 
 /* ---- scope.c, scope_small.c, scope_large.c ---- */
 
-/* The next place in the tray in use; NULL: there is no room for it. */
+/* The next place in the tray in use; NULL: no room. */
 static inline struct tray_head *scope_bump(struct scope *scope, size_t step, size_t align) {
     uintptr_t start = scope->cursor;
     uintptr_t block = align > TRAY_GRANULE ? (start + align - 1) & ~(align - 1) : start;
@@ -267,7 +266,7 @@ static inline struct tray_head *scope_bump(struct scope *scope, size_t step, siz
     return tray_head_of((void *)block);
 }
 
-/* A block is there from now on. */
+/* Makes a live block at `head` and counts it. */
 static inline void *scope_place(struct scope *scope, struct tray_head *head, size_t step,
                                 uint32_t key) {
     *head = (struct tray_head){.mark = TRAY_LIVE + (uint32_t)step, .key = key};
@@ -276,7 +275,7 @@ static inline void *scope_place(struct scope *scope, struct tray_head *head, siz
     return head + 1;
 }
 
-/* A block that its owner has freed, and whose step says what is listed, can be had again. */
+/* Puts a block that its owner has freed, and whose head says `step`, on the list of that size. */
 static inline void scope_list(struct scope *scope, void *block, uint32_t step) {
     void **newest = &scope->free->newest[step / TRAY_GRANULE];
     *(void **)block = *newest;
@@ -284,8 +283,8 @@ static inline void scope_list(struct scope *scope, void *block, uint32_t step) {
     scope->freed_steps |= step;
 }
 
-/* A small block where one is to be had by looking: the last that was freed of its size, or the next
- * place in the tray. NULL: ask scope_alloc_small(). `align` is a power of two, at least 16. */
+/* A small block in the simple case: the one of its size that was freed last, or the next place in
+ * the tray. NULL: ask scope_alloc_small(). `align` is a power of two, at least 16. */
 static inline void *scope_alloc_quick(struct scope *scope, size_t bytes, size_t align,
                                       uint32_t key) {
     size_t step = tray_step(bytes);
@@ -298,35 +297,35 @@ static inline void *scope_alloc_quick(struct scope *scope, size_t bytes, size_t 
     return head ? scope_place(scope, head, step, key) : NULL;
 }
 
-/* A block of the innermost scope; NULL: it is to be had from the general heap. */
+/* A block of the innermost scope; NULL: the general heap is to serve it. */
 void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint32_t key);
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align);
 
-/* A large block's place is free again, and its record unused. Only who has its heap. */
+/* Frees a large block and its record. Only by the thread that has its heap. */
 void scope_release_large(struct large *large);
 
-/* A large block of a scope of this thread has room for so many bytes where it is, from now on. */
+/* Resizes a large block of a scope of this thread in place; false: it cannot be. */
 bool scope_resize_large(struct large *large, size_t bytes);
 
-/* A block of the general heap is to grow, in the scope of this thread. */
+/* Notes that a block of the general heap is to grow, in the scope of this thread. */
 void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes);
 
-/* For malloc_trim(): trays of the heap's open scopes in which nothing is alive go, and these are
- * parked. Its own thread. */
+/* For malloc_trim(): drops empty trays of the heap's open scopes, and parks the scopes. Its own
+ * thread. */
 void scope_rest_all(struct heap *heap);
 
-/* From now on steps of sites with `scope` are scopes. */
+/* Makes scopes of the steps of sites with `scope`, from now on. */
 void scope_serve(void);
 
-/* Ends a scope of the calling thread, in whatever order. */
+/* Ends a scope of the calling thread, in any order. */
 void scope_end(struct scope *scope);
 
-/* This scope and those after it are noted in no step any more: their thread ends. From here on no
- * region that another thread closes finds them. */
+/* Clears the references of steps to this scope and those after it, as their thread ends: another
+ * thread that closes the region of such a step does not find them any more. */
 void scope_forget_steps(struct scope *scope);
 
-/* Ends scopes of the heap whose steps others closed, and those whose end wanted memory. Only who
- * has the heap. */
+/* Ends scopes of the heap whose steps others closed, and those that could not end for want of
+ * memory. Only by the thread that has the heap. */
 void scope_end_late(struct heap *heap);
 
 #endif

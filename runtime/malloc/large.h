@@ -8,10 +8,10 @@
  *
  *     large_at[page of the block]  -> number of the record -> heap, block, bytes
  *
- * Blocks of a page or more never begin in the same page, so the page names the record. All of a
- * record but its `state` is its heap's, which one thread has at a time; who frees the block changes
- * the state, so that one alone does, and another thread hands the record in. While it waits in that
- * list its pages may go: whoever takes the list for a moment has the last three fields, too.
+ * Blocks of a page or more never begin in the same page, so the page names the record. A record
+ * belongs to its heap, except `state`: whoever frees the block changes that atomically, so only one
+ * thread can, and hands the record in if the heap is another thread's. While it waits in that list
+ * its pages may be given back: whoever takes the list for a moment has the last three fields.
  */
 #ifndef EBB_MALLOC_LARGE_H
 #define EBB_MALLOC_LARGE_H
@@ -25,7 +25,7 @@ struct heap;
 struct holding;
 struct scope;
 
-/* Blocks that wait for a thread, newest first. Any thread pushes, and takes them all. */
+/* Blocks that wait for a thread, newest first. Any thread may push one, or take them all. */
 typedef _Atomic(struct large *) large_list;
 
 enum large_state { LARGE_NONE, LARGE_LIVE, LARGE_HANDED_IN };
@@ -34,25 +34,24 @@ struct large {
     _Atomic(uint32_t) state; /* enum large_state */
     uint32_t name;           /* its own number */
     uintptr_t block;
-    size_t bytes;            /* that may be used */
+    size_t bytes;            /* usable */
     struct heap *heap;
     struct scope *scope;     /* NULL: outlived it, in the heap's keeper */
-    bool is_tenured;         /* in the keeper from the first: known to outlive its scope, or as
-                                a guest, which does not */
+    bool is_tenured;         /* placed in the keeper: expected to outlive its scope, or a guest */
     struct holding *holding; /* of its site, if it outlived its scope */
-    struct large *next, *prev; /* of the scope or of what is kept; next: unused */
+    struct large *next, *prev; /* of the scope, or kept; next: of unused records, too */
     struct large *handed_next; /* handed in */
-    uint64_t seen_ms;          /* when it was first looked at since then; 0: not yet */
-    size_t gone;               /* bytes from its first page on that went back meanwhile */
+    uint64_t seen_ms;          /* when cooling first saw it there; 0: not yet */
+    size_t gone;               /* bytes, from its first page on, that cooling has given back */
 };
 
 /* A record of a new block, LARGE_LIVE, in no list, from those in `unused`; NULL: no memory. */
 struct large *large_add(struct large **unused, void *block, size_t bytes);
 
-/* The record of a block that begins at `addr`, which is in the range; NULL: none does. */
+/* The record of the block that begins at `addr`, which is in the range; NULL: none does. */
 struct large *large_find(uintptr_t addr);
 
-/* The block is gone. */
+/* Makes the record of a block that is gone unused. */
 void large_remove(struct large **unused, struct large *large);
 
 void large_link(struct large **list, struct large *large);

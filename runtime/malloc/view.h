@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes the statistics, as many whole lines as fit into `bytes`, and a zero byte behind them. How
- * long they are. Any thread. */
+/* Writes the statistics, as many whole lines as fit into `bytes`, terminated; returns their length.
+ * Any thread. */
 size_t view_write(char *text, size_t bytes, bool for_prometheus);
 
 #endif
