@@ -37,7 +37,7 @@ static int check_ties(const struct region *region, const struct region *top) {
 
 static int check_one(const struct region *region, const struct region *top) {
     if (region->closing)
-        return region_is_closing(region);
+        return region_refuse_closing(region);
     if (region->step || region->track)
         return error_set(EBB_E_BUSY, "region '%s' is that of a step", region->name);
     if (region->departed && !is_inside(region->heir, top))

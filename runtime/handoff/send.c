@@ -30,7 +30,7 @@ static struct region *find_root(ebb_region handle) {
         error_set(EBB_E_ARGUMENT, "region '%s' has a parent, '%s': only roots are sent",
                   region->name, region->parent->name);
     else if (region->closing)
-        region_is_closing(region);
+        region_refuse_closing(region);
     else
         return region;
     return NULL;

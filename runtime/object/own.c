@@ -176,7 +176,7 @@ int ebb_objects_close_keeping(ebb_region from, ebb_region to, void **objects, si
     if (!target)
         return EBB_E_STALE;
     if (source->closing)
-        return region_is_closing(source);
+        return region_refuse_closing(source);
     if (source == target)
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
                          source->name);

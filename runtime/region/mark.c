@@ -74,7 +74,7 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     if (!region)
         return EBB_E_STALE;
     if (region->closing)
-        return region_is_closing(region);
+        return region_refuse_closing(region);
     struct ebb_piece *mark = find_mark(region, wanted);
     if (!mark)
         return EBB_E_MARK;
@@ -106,7 +106,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     if (!region)
         return EBB_E_STALE;
     if (region->closing)
-        return region_is_closing(region);
+        return region_refuse_closing(region);
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
     struct ebb_closed closed = {0, 0};

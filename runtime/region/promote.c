@@ -582,7 +582,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
                          promotion.source->name);
     if (promotion.source->closing)
-        return region_is_closing(promotion.source);
+        return region_refuse_closing(promotion.source);
     remote_settle_below(promotion.source); /* not later: what was copied would count as gone */
     int result = promote(&promotion);
     if (result)

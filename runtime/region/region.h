@@ -311,7 +311,7 @@ void region_close(struct region *region, struct ebb_closed *closed);
 void region_close_children(struct region *region, struct ebb_closed *closed);
 
 /* Sets and returns EBB_E_BUSY: a cleanup that is running must not end the region. */
-int region_is_closing(const struct region *region);
+int region_refuse_closing(const struct region *region);
 
 /* Between these two, callbacks of the program (cleanups, producers' deleters) cannot close, reset
  * or rewind the region or one above it. */

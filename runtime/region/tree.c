@@ -281,7 +281,7 @@ ebb_region region_open_uncounted(const char *name, struct ebb_pool *pool) {
 
 /* ---- closing ---- */
 
-int region_is_closing(const struct region *region) {
+int region_refuse_closing(const struct region *region) {
     return error_set(EBB_E_BUSY, "region '%s' is being closed: a cleanup of it or below it runs",
                      region->name);
 }
@@ -403,7 +403,7 @@ int ebb_region_close_reporting(ebb_region handle, struct ebb_closed *report) {
     if (!region)
         return EBB_E_STALE;
     if (region->closing)
-        return region_is_closing(region);
+        return region_refuse_closing(region);
     region_close(region, &closed);
     if (report)
         *report = closed;

@@ -171,7 +171,7 @@ struct lane *step_find_open(ebb_step step) {
 static struct lane *find_ending(ebb_step step) {
     struct lane *lane = step_find_open(step);
     if (lane && lane->region->closing) {
-        region_is_closing(lane->region);
+        region_refuse_closing(lane->region);
         return NULL;
     }
     return lane && scope_is_own(lane) ? lane : NULL;
