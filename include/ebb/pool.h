@@ -15,9 +15,8 @@
  * A pool gives memory back in two ways. ebb_pool_trim() does it at once. And at every step
  * boundary (the close of a region that held pages and is a root or the child of one) the pool
  * looks at the peaks of recent steps: what they did not need, less a margin, goes back to the
- * system.
- * A step that was far larger than those before it pays for its own excess at its own close, so
- * no later step is slowed down by it.
+ * system. A step that was far larger than those before it pays for that at its own close, so no
+ * later step is slowed down by it.
  *
  * All functions here: any thread.
  */
@@ -47,30 +46,29 @@ struct ebb_pool_options {
     size_t limit_used_bytes;     /* most bytes in live blocks, as rounded; 0: no limit */
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
     unsigned keep_margin_percent; /* of what steps need, kept above the recent peak when shrinking;
-                                   * 0: 25, or 100 if the kind is pinned or device, where slabs
+                                   * 0: 25, or 100 if the kind is pinned or device, whose slabs
                                    * are dear */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
-    unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
-                                  * those of each root region with its children, for what lies in
-                                  * its slot. What ebb keeps beside it lies in the default pool:
-                                  * heads of objects, and elements that were moved or promoted
-                                  * there from ordinary memory */
+    unsigned kind;               /* EBB_KIND_ flags; 0: host. If shared, the limits above apply to
+                                  * each root region with its children, for what lies in its slot.
+                                  * The rest lies in the default pool: heads of objects, and
+                                  * elements moved or promoted there from ordinary memory */
     int device;                  /* device, pinned: its number */
     size_t slot_bytes;           /* shared: most bytes of a region, up to the next multiple of
                                   * 2 MiB; 0: 1 GiB, or less: all slots have a quarter of the
                                   * addresses that ebb has */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256, or as many
                                   * of slot_bytes as half of the addresses hold, or of 2 MiB as a
-                                  * quarter does. Each one that a process opened a region in is one
-                                  * of its 1024 pools */
-    uint64_t wait_ns;            /* shared: opening waits so long for a slot, then takes those that
-                                  * the dead have sent; 0: at once */
-    bool (*go_on)(void *context); /* shared: who has to wait asks it first, then every tenth of a
-                                   * second at least, and after each signal. false: EBB_E_SLOTS at
-                                   * once, without any wait if it is the first answer.
-                                   * It may be asked in several threads, and must not end the pool.
+                                  * quarter does. Each one that a process opened a region in counts
+                                  * as one of its 1024 pools */
+    uint64_t wait_ns;            /* shared: how long opening waits for a slot before it takes those
+                                  * that dead processes have sent; 0: not at all */
+    bool (*go_on)(void *context); /* shared: called before waiting for a slot, then at least every
+                                   * tenth of a second, and after each signal. false: EBB_E_SLOTS
+                                   * at once, without any wait if it is the first answer.
+                                   * Several threads may be in it; it must not end the pool.
                                    * No thread is cancelled in it.
-                                   * NULL: nothing ends the wait but time */
+                                   * NULL: only time ends the wait */
     void *go_on_context;
 };
 
@@ -125,10 +123,10 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_op
 EBB_API int ebb_pool_descriptor(ebb_pool *pool);
 
 /*
- * A number that differs from that in every process that this one was forked from and where it was
- * asked for: what a program noted at another number is of one of those. Processes that do not
- * descend from each other may have the same. Children that fork() has not made are told apart from
- * the first shared pool on, where the system tells them. Any thread; no system call but at first.
+ * A number that differs from that of every ancestor process which has asked for it: what a program
+ * noted together with another number is such an ancestor's. Processes that do not descend from each
+ * other may have the same number. Children not made by fork() are told apart once there is a shared
+ * pool, if the system allows it. Any thread; a system call at most the first time.
  */
 EBB_API unsigned ebb_forks(void);
 
@@ -144,8 +142,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
 
 /*
  * Gives cached pages back to the system until at most `target_bytes` are cached, those that were
- * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
- * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
+ * used longest ago (the highest addresses) first. Returns the bytes that were resident and no
+ * longer are, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
  * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
  * give whole slabs: those that are free all over, and no more than are above the target. Shared
  * ones give the pages of free slots, whichever process had them. 0 with EBB_E_ARGUMENT for NULL;
@@ -183,16 +181,16 @@ struct ebb_meter {
  * Counters of a pool. Bytes unless the name says otherwise. Sums over regions are made when they
  * are read, so the regions must be quiescent: no other thread may be allocating in the pool.
  * Pages (reserved, owned, cached) are exact at any time. The peaks of blocks, requested and used
- * are never more than there was at once: the most that one region ever had, that one had with those
- * above it when it closed, or that all have now. Where several were at their highest at once, the
- * pool's true peak is higher; and what only a sum showed is not remembered, so a later reading may
- * say less. Those of single regions are exact.
+ * never exceed what there was at once: each is the most that one region ever had, that a region had
+ * at its close together with those above it, or that all have now. If several regions were at their
+ * peaks at once, the pool's true peak is higher; and a sum that was only seen by a reading is not
+ * remembered, so a later one may say less. The peaks of single regions are exact.
  *
- * What is used, here and of a region, is live blocks, as rounded, and padding in front of small
- * blocks aligned to more than 16 bytes. When such a block is gone its padding counts on until its
- * place is used again, or that of all that lay around it: so with no block left something may still
- * be used, and a call that fails after it has looked for room may leave less. Where a limit on live
- * bytes applies, or in a region with `sites`, padding is waste from the start.
+ * "Used", here and for a region, means live blocks, as rounded, and padding in front of small
+ * blocks aligned to more than 16 bytes. When such a block is gone its padding still counts until
+ * its place is used again, or that of all that lay around it: so something may be used with no
+ * block left, and a call that fails after it has looked for room may leave less used. Where a limit
+ * on live bytes applies, or in a region with `sites`, padding is waste from the start.
  */
 struct ebb_pool_stats {
     size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */

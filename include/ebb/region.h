@@ -12,13 +12,13 @@
  * Releasing a block early is optional. It never touches the block's bytes, so a released block
  * keeps its contents until its place is reused (do not rely on it: checked builds poison it).
  *
- * Handles carry a generation: a handle of a closed region is recognised for ever, whatever was
+ * Handles carry a generation: a handle of a closed region stays recognisable for ever, whatever was
  * opened since, and every call with it fails with EBB_E_STALE.
  *
  * Threads: a region belongs to one thread at a time; its children belong to the same thread.
- * Regions that are not related may be used by different threads at once, also on one pool. A
- * stale handle is refused wherever it is used, but to use one while another thread works in what
- * was opened in its place is a data race like any other.
+ * Unrelated regions may be used by different threads at once, also on one pool. A stale handle is
+ * refused on any thread, but using one while another thread works in the region that was opened in
+ * its place is a data race like any other.
  */
 #ifndef EBB_REGION_H
 #define EBB_REGION_H
@@ -61,17 +61,17 @@ struct ebb_region_options {
  * EBB_E_SLOTS, EBB_E_NO_SPACE, EBB_E_SHARED; device: EBB_E_DEVICE (hint). Constant time.
  *
  * A measuring region places blocks as an ordinary one would, but its addresses have no memory
- * behind them (touching one is a fault), it takes nothing from any pool, also if one is named, and
+ * behind them (touching one is a fault), it takes nothing from any pool, even if one is named, and
  * has no limit. Its children measure, too. Each open one takes 4 GiB of addresses, or a sixteenth
- * of all where these are few (ulimit -v): so far its hint is exact, beyond, it may be more or less.
+ * of all if these are few (ulimit -v): up to that size its hint is exact, beyond it may be off.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 
 /*
  * Closes the region: open children first (the newest first), then all its blocks at once. No block
- * is visited; time grows slowly with runs and bookkeeping given back (2 us at 10^6 blocks). Pages
- * stay hot in the pool. EBB_E_STALE: closed already. EBB_E_BUSY: a cleanup of it or below it runs.
- * EBB_E_CLEANUP: it is closed all the same, but a cleanup failed (ebb/cleanup.h).
+ * is visited; the time grows slowly with the runs and bookkeeping given back (2 us at 10^6 blocks).
+ * Pages stay hot in the pool. EBB_E_STALE: closed already. EBB_E_BUSY: a cleanup of it or below it
+ * is running. EBB_E_CLEANUP: it is closed, but a cleanup failed (ebb/cleanup.h).
  */
 EBB_API int ebb_region_close(ebb_region region);
 
@@ -86,11 +86,11 @@ EBB_API int ebb_region_close_strict(ebb_region region);
 /* True if the handle's region is open. Any thread that may use the region. Never fails. */
 EBB_API bool ebb_region_is_open(ebb_region region);
 
-/* From now on it refuses blocks, ebb_region_realloc() and promotions (EBB_E_SEALED), but not
- * releases, ebb_region_resize() and children. EBB_E_STALE. */
+/* Seals the region: it refuses new blocks, ebb_region_realloc() and promotions (EBB_E_SEALED) from
+ * now on, but not releases, ebb_region_resize() and children. EBB_E_STALE. */
 EBB_API int ebb_region_seal(ebb_region region);
 
-/* What the inline function below calls for everything rare. Same contract. */
+/* The rare cases of the inline function below. Same contract. */
 EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t align);
 
 /*
@@ -135,10 +135,10 @@ EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t by
 EBB_API EBB_NODISCARD void *ebb_region_alloc_array(ebb_region region, size_t count, size_t bytes,
                                                    size_t align);
 
-/* What the inline function below calls for everything but what is due. Same contract. */
+/* All cases of the inline function below but the due one. Same contract. */
 EBB_API int ebb_region_release_slow(ebb_region region, void *block);
 
-/* Ends one block of this region early: its place is reused, its bytes are not touched. NULL: 0,
+/* Releases a block of this region early: its place is reused, its bytes are not touched. NULL: 0,
  * nothing. EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE, EBB_E_BUSY (exported). */
 EBB_API EBB_INLINE int ebb_region_release(ebb_region region, void *block) {
     struct ebb_lane *lane = region.lane;
@@ -155,26 +155,27 @@ EBB_API EBB_INLINE int ebb_region_release(ebb_region region, void *block) {
 }
 
 /*
- * Grows or shrinks a block where it is. The block's address and contents stay. A small block can
- * grow only while it was allocated last where there still is room, to less than 16 KiB; a large
- * one while free space follows it; every block can shrink. Errors as release, and EBB_E_NO_ROOM
- * (nothing changed), EBB_E_SIZE, limits.
+ * Grows or shrinks a block in place; its address and contents stay. Every block can shrink. A small
+ * block can grow only while it is the newest one and there is room behind it, to less than 16 KiB;
+ * a large one only into free space behind it. Errors as for release, and EBB_E_NO_ROOM (nothing
+ * changed), EBB_E_SIZE, limits.
  */
 EBB_API int ebb_region_resize(ebb_region region, void *block, size_t bytes);
 
 /*
- * As realloc: resizes in place where possible, else allocates, copies the smaller of both sizes
- * and releases the old block. NULL block: allocates; zero bytes: a block of none. On failure NULL,
- * the old block is unchanged: as alloc and release, EBB_E_DEVICE where one of a device had to move.
+ * Like realloc(): resizes in place where possible, else allocates, copies the smaller of both sizes
+ * and releases the old block. NULL block: allocates; zero bytes: an empty block. NULL on failure,
+ * the old block unchanged: as alloc and release, EBB_E_DEVICE if a device's block would have to
+ * move.
  */
 EBB_API EBB_NODISCARD void *ebb_region_realloc(ebb_region region, void *block, size_t bytes,
                                                size_t align);
 
-/* Bytes that were asked for this block, or 0 with an error set (as release). */
+/* Bytes that were requested for this block; 0 with an error set (as release). */
 EBB_API size_t ebb_region_block_bytes(ebb_region region, const void *block);
 
-/* The open region whose pages hold `address` (any address, also inside a block); a handle that is
- * not open if it is none of ebb's, or of a block of malloc(), whoever serves that. Any thread, as
+/* The open region whose pages hold `address`, which may be inside a block; a handle that is not
+ * open if there is none, or if it is of a block of malloc(), whoever serves that. Any thread, as
  * long as that region is not being closed. */
 EBB_API ebb_region ebb_region_of(const void *address);
 
@@ -196,9 +197,9 @@ EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
 /*
  * Ends every block that the region got since the mark, allocated here or promoted to it, and the
- * mark. Blocks that are older and were released or promoted elsewhere since, stay so. Linear in the
- * blocks ended. Children stay open (own.h: objects). EBB_E_MARK, EBB_E_STALE, EBB_E_BUSY (a cleanup
- * runs; newer exports), EBB_E_CLEANUP (done all the same).
+ * mark. Older blocks that were released or promoted elsewhere since then stay so. Linear in the
+ * blocks ended. Children stay open; ebb/own.h says what becomes of objects. EBB_E_MARK,
+ * EBB_E_STALE, EBB_E_BUSY (a cleanup runs; newer exports), EBB_E_CLEANUP (but it is done).
  */
 EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 
@@ -206,8 +207,8 @@ EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 
 /*
  * Ends all blocks, marks and children; the region stays open, and sealed if it was.
- * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none), the rest
- * goes back to the pool, hot. So do, in any case, runs of relinked survivors and the arena of a
+ * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none); the rest
+ * goes back to the pool, hot, and so do, in any case, runs of relinked survivors and the arena of a
  * step. Name, limit and parent stay. Errors as ebb_region_close().
  */
 EBB_API int ebb_region_reset(ebb_region region, size_t keep_bytes);
@@ -233,10 +234,10 @@ struct ebb_region_stats {
 EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *stats);
 
 /*
- * The hint that a region needs to serve what this one has served so far without growing: its
- * highest reserved bytes. For a measuring region that its 4 GiB were enough for, and alignments up
- * to a page, an ordinary region opened with it and asked the same way never grows, and with a page
- * less it does; less may do where blocks grow, in place here. 0 and EBB_E_STALE if closed.
+ * The hint with which a region serves what this one has served so far without growing: its highest
+ * reserved bytes. It is exact for a measuring region that stayed within its 4 GiB, and alignments
+ * up to a page: an ordinary region opened with it and used in the same way never grows, and with a
+ * page less it does. (Where blocks grow, in place here, less may do.) 0 and EBB_E_STALE if closed.
  */
 EBB_API size_t ebb_region_measured(ebb_region region);
 
