@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ebb/lane.h - the public head of a region: what the inline functions of ebb/region.h touch, and
- * nothing else does outside of the library.
+ * ebb/lane.h - the public head of a region, for the inline functions of ebb/region.h only.
  *
  * Small blocks are bumped:
  *
@@ -10,14 +9,14 @@
  *     memory     ... |  block    | blk |  free ...      |
  *                                      ^cursor          ^limit   (multiple of the page size)
  *
- * A step that does to the letter what it did last time goes from one allocation or release of that
- * to the next:
+ * A step that repeats the last one to the letter goes from one of its allocations and releases to
+ * the next:
  *
  *     events     | A comes | B comes | A goes | C comes | B goes | ...
  *                                      ^due
  *
- * While a way is shut (closed, sealed, metered, checked; not to the letter) limit is 0, or what is
- * due is nothing: then the slow path is taken, which is the only branch for all rare states.
+ * While a path is shut (the region is closed, sealed, metered or checked; the step differs) limit
+ * is 0, or nothing is due: the one branch to the slow path covers all rare states.
  */
 #ifndef EBB_LANE_H
 #define EBB_LANE_H
@@ -44,9 +43,9 @@ struct ebb_lane {
 };
 
 /*
- * A region's handle; copy it freely. Test it with ebb_region_is_open(). A handle that is all zero
- * means "none" in options; it was never a region's, and allocating with it is a fault at NULL. So
- * is allocating, or releasing, with a made-up one.
+ * A region's handle; copy it freely. Test it with ebb_region_is_open(). All zero means "none" in
+ * options; allocating with such a handle is a fault at NULL. To allocate or release with a made-up
+ * one is a fault, too.
  */
 typedef struct ebb_region {
     struct ebb_lane *lane;

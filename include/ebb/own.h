@@ -12,11 +12,13 @@
  * changes nothing.
  *
  * A rewind ends what its region got since the mark, and views of it, which it looks for among the
- * cleanups of all regions below. A rewind of the host: what was attached since is the host's again,
- * whoever had it at the mark; what was lent since, its lender's. A composite is as new as its
- * newest part: it ends with that. A rewind of the owner: what was attached to it since ends, as old
- * as it may be; what was lent to it since is its lender's again, or goes back past it if it lent
- * that on. A composite that it had before stays, newer members and all: they lie in the host.
+ * cleanups of all regions below. For objects that are attached or lent this means:
+ *
+ *   - a rewind of the host: what was attached since the mark is the host's again, whoever had it
+ *     then; what was lent since is its lender's again. A composite ends with its newest part;
+ *   - a rewind of the owner: what was attached to it since the mark ends, however old it is; what
+ *     was lent to it since goes back to its lender, also from a region that it lent it on to. A
+ *     composite that it had before the mark stays with all its members: they lie in the host.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */
@@ -33,16 +35,16 @@ extern "C" {
 struct ebb_own_options {
     size_t size;  /* sizeof(struct ebb_own_options) */
     int mode;     /* enum ebb_promotion_mode; what lies in small blocks is always copied */
-    bool compact; /* of a storage that others see, too, or that the mode says to copy, and of which
-                   * one view alone goes, copy only what the view sees; it becomes contiguous */
+    bool compact; /* if only one view of a storage goes, and the storage is seen by others, too, or
+                   * is to be copied anyway: copy only what the view sees; it becomes contiguous */
     uint16_t pin_percent; /* what auto may pin, in percent of the bytes that it relinks; 0:
                            * EBB_PIN_PERCENT */
 };
 
 /*
  * Promotes objects that `source` owns to its ancestor `target`. On success the entries of
- * `objects` are the new addresses; the old ones have ended. To `source` itself: they are looked at
- * and stay. All or nothing. `options` and `cost` may be NULL. Errors, all without effect:
+ * `objects` are the new addresses; the old ones have ended. If `target` is `source` the objects are
+ * only checked. All or nothing. `options` and `cost` may be NULL. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED, EBB_E_NOT_OWNED (also: a view of a storage in a
  * region between the two), EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_DUPLICATE, EBB_E_FOREIGN,
  * EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_TYPE (a block that is no object; or an object in a field

@@ -16,16 +16,18 @@ extern "C" {
 #endif
 
 /*
- * Releases a block of a region that another thread is using: at once for the caller, who must not
- * touch it again; its place is reused when the owner next looks: when the region needs room, when
- * one of its blocks is resized or reallocated, when it is read, rewound, reset or closed, or when a
- * block that is asked for or resized anywhere in its tree is refused for want of room, and then
- * tried once more. Until then it counts for limits (also of what looks for nothing: promotions,
- * copies of objects, imports, ebb_tensor_take(); in shared memory tensors without elements and
- * pointers that are composed), and its first word is the library's (not in shared memory), so what
- * is no live block of the region is a mistake, as with free(); one that is found then is counted
- * (ebb_site_stats.strays), and some others handed in before it may stay. No lock. Any thread, while
- * the region stays open.
+ * Releases a block of a region that another thread is using. The caller must not touch it again.
+ * Its place is reused once the owner looks, which it does when the region needs room; when one of
+ * its blocks is resized or reallocated; when the region is read, rewound, reset or closed; and when
+ * a request or resize anywhere in its tree is refused for want of room: that is then tried again.
+ *
+ * Until then the block counts towards limits. (Some calls do not make the owner look before a limit
+ * refuses them: promotions, copies of objects, imports, ebb_tensor_take(); in shared memory also
+ * tensors without elements, and composing.) And its first word is the library's, except in shared
+ * memory: so to pass anything but a live block of the region is a mistake, as with free(). One that
+ * is noticed is counted (ebb_site_stats.strays); blocks handed in before it may stay unreleased.
+ *
+ * No lock. Any thread, while the region stays open.
  * NULL: 0, nothing. EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed; or it was
  * handed over (ebb/handoff.h), and the block lives on: release it by the new handle.
  * EBB_E_DEVICE, EBB_E_MEASURING: its blocks have no first word on the host.

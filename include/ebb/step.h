@@ -40,11 +40,11 @@ extern "C" {
 
 typedef struct ebb_site ebb_site;
 
-/* Most that one step should cost; 0: no bound. Passing one is reported, never an error. All are
- * about the step's own region: regions and steps below it count for themselves, but for blocks
- * that these allocate in it, which count in both (tenured ones and guests). There is no bound of
- * chunks: a region takes runs of pages of any length from its pool, and reserved_bytes bounds them
- * all together. */
+/* The most that one step should cost; 0: no bound. Exceeding one is reported, never an error. They
+ * apply to the step's own region: regions and steps below it count for themselves, except that
+ * blocks that these have in it (tenured ones and guests) count in both. There is no bound on
+ * chunks: a region takes runs of pages of any length, and reserved_bytes bounds them all
+ * together. */
 struct ebb_churn_budget {
     uint64_t bytes;          /* requested by all allocations of a step */
     uint64_t allocations;    /* count */
@@ -52,7 +52,7 @@ struct ebb_churn_budget {
     uint64_t reserved_bytes; /* most bytes of pages at once */
 };
 
-/* What a step cost, beside the budget of its site. Valid during the call that gets it. */
+/* What a step cost, and the budget of its site. Valid during the call that gets it. */
 struct ebb_churn_excess {
     const char *site;
     uint64_t step;                  /* number of the step, from 0 */
@@ -65,10 +65,10 @@ struct ebb_churn_excess {
 struct ebb_site_options {
     size_t size;       /* sizeof(struct ebb_site_options); set by EBB_SITE_OPTIONS */
     const char *name;  /* copied, at most 31 bytes; NULL: "site" */
-    ebb_pool *pool;    /* of steps without a parent: begin none of these once it is destroyed, whose
-                        * place another pool may have. NULL: the default pool */
-    unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none. In a
-                        * shared pool a thread has two slots more than that at times */
+    ebb_pool *pool;    /* of steps without a parent. Begin none of these once it is destroyed:
+                        * another pool may have its place. NULL: the default pool */
+    unsigned ring;     /* how many ended steps of a thread stay readable, at most 64; 0: none. In a
+                        * shared pool a thread has up to two slots more than that */
     bool unplanned;    /* do not learn: ordinary regions */
     bool tenure_none;  /* nothing is born in the parent, or lies there as a guest */
     uint64_t search_ns; /* time that a helper thread may spend on a better plan, or as long as one
@@ -91,14 +91,17 @@ struct ebb_site_options {
 EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *options);
 
 /*
- * Ends the site: regions of its rings are closed, plans forgotten. NULL: 0, nothing. No other
- * thread may use the site. EBB_E_BUSY while a step is open, or a cleanup runs of one in a ring, or
- * one is open that was left to the program (see below), or a scope of a step has not ended: its
- * parent was closed by another thread than the scope's, or there was no memory to keep what
- * survives it. The scope's thread ends it when it next begins or ends one, destroys a site, or
- * ends itself; once it has ended, any thread does that destroys the site, but while another one is
- * about it (as who trims is, in idle time as well: try again), or if there was no memory for a
- * thread that has begun a scope since then but in its place. Then nothing changes.
+ * Ends the site: closes the regions of its rings, forgets its plans. NULL: 0, nothing. No other
+ * thread may use the site. EBB_E_BUSY, and nothing changes, while
+ *
+ *   - a step is open, or its region is because it was left to the program (see below);
+ *   - a cleanup of a region in a ring runs;
+ *   - a scope of a step has not ended, since the step's parent was closed by another thread than
+ *     the scope's, or there was no memory to keep what survives it. Its thread ends it when it next
+ *     begins or ends a scope, destroys a site, or ends. After that any thread ends it that destroys
+ *     the site; but not while another thread is doing so, as one that trims may, also in idle time
+ *     (try again), nor if memory was so short that a thread that began a scope since then had to
+ *     take its place.
  */
 EBB_API int ebb_site_destroy(ebb_site *site);
 
@@ -138,9 +141,9 @@ EBB_API EBB_NODISCARD ebb_step ebb_step_begin(ebb_site *site, uint64_t tag);
 /*
  * Ends a step. What was not promoted ends with it (at once, or with its place in the ring). The
  * site learns. Steps of one thread may end in any order. The plan for coming steps is made here:
- * some 0.5 us for each allocation of the step, in the few steps that are learnt from; up to 7 us
- * where sizes and lives are such that no order of the blocks is good, as random ones are, or 3 us
- * in steps of 200,000 allocations.
+ * it costs some 0.5 us for each allocation of the step, in the few steps that are learnt from; up
+ * to 7 us where no order of the blocks packs well, as with random sizes and lifetimes, or 3 us in
+ * steps of 200,000 allocations.
  * Errors: EBB_E_STALE (it has ended before), EBB_E_ARGUMENT (its parts are of two steps),
  * EBB_E_THREAD (another thread's scope, ebb/scope.h), EBB_E_BUSY and EBB_E_CLEANUP as
  * ebb_region_close().
@@ -149,9 +152,10 @@ EBB_API int ebb_step_end(ebb_step step);
 
 /*
  * Promotes the list to `target`, an ancestor of the step's region, and ends the step, as
- * ebb_close_keeping() does with a region; but EBB_PROMOTE_AUTO copies where all that it could
- * relink is at most a quarter of the step's pages, and 4 MiB: so the next steps find them in one
- * piece. Neither the list nor `cost` may lie in what ends. Errors: as there, and as ebb_step_end().
+ * ebb_close_keeping() does with a region. However, EBB_PROMOTE_AUTO copies if all that it could
+ * relink is at most a quarter of the step's pages and at most 4 MiB: so the next steps find the
+ * pages in one piece. Neither the list nor `cost` may lie in what ends. Errors: those of
+ * ebb_close_keeping() and ebb_step_end().
  */
 EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                                  size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);
@@ -164,15 +168,15 @@ EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_su
  */
 EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key);
 
-/* Counters of one site, all threads together. Counts and bytes of steps that have ended by
- * ebb_step_end() and its likes: who closes a step's parent has it counted nowhere. */
+/* Counters of one site, all threads together. Counts and bytes of steps that were ended by
+ * ebb_step_end() or the like: a step that ended because its parent was closed is not counted. */
 struct ebb_site_stats {
     size_t size;              /* sizeof(struct ebb_site_stats), set by the caller */
     uint64_t steps;           /* ended */
     uint64_t planned_steps;   /* of these: with a plan */
     uint64_t recorded_steps;  /* of these: recorded */
-    uint64_t allocations, allocated_bytes; /* by all steps, as requested; and what blocks grew by
-                                            * where they were, but for those born in the parent */
+    uint64_t allocations, allocated_bytes; /* by all steps, as requested, including growth in place
+                                            * of blocks that were not born in the parent */
     uint64_t hits, hit_bytes;              /* of these: served from the plan */
     /* In steps with a plan, but not served from it. What plans leave out (survivors that are not
      * born in the parent, small blocks where only these vary) and all that comes after a mark or a
@@ -183,17 +187,17 @@ struct ebb_site_stats {
     uint64_t guests, guest_bytes; /* lay in the parent for a while, and were not promoted */
     uint64_t strays;          /* remote releases of what was no live block */
     uint64_t plans;           /* made so far, or taken back */
-    uint64_t takeovers;       /* steps that had grown, or had no pages beside the plan: the rest of
+    uint64_t takeovers;       /* steps that outgrew the plan, or got no pages beside it: the rest of
                                  them was served without it */
     uint64_t excesses;        /* steps that passed the budget */
     uint64_t plan_slots;      /* of the newest plan: count */
     uint64_t plan_height;     /* bytes that it needs */
     uint64_t plan_max_live;   /* bytes alive at once in it: no plan can need less */
     uint64_t planning_ns;     /* time spent on all plans */
-    uint64_t used_peak;       /* of the step that needed most: bytes used at once */
-    uint64_t reserved_peak;   /* and bytes of pages at once */
+    uint64_t used_peak;       /* most bytes used at once in any step */
+    uint64_t reserved_peak;   /* most bytes of pages at once in any step */
     uint64_t given_back;      /* bytes that the pool gave to the system at the ends of its steps */
-    uint64_t row_steps;       /* steps come in rows of so many (newest tag); 0: they do not */
+    uint64_t row_steps;       /* length of the rows that steps come in (newest tag); 0: no rows */
     bool suspended;           /* unplanned for a while (newest tag): steps do not repeat, or plans
                                * cost more than they save, or get no pages */
 };
