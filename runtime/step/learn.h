@@ -20,97 +20,100 @@
 
 #define LEARN_MILLION 1000000u
 
-/* So many steps are recorded at first, unless two are alike before. The first of a program makes
- * what the others find, and the second has some odd small blocks left; where there are no small
- * ones, it will do. */
+/* Steps that are recorded at first, unless two are alike before. A program's first step creates
+ * what later ones find, and its second still has some odd small blocks; without small ones the
+ * second will do. */
 #define LEARN_FIRST 3u
 
-/* Below this share of bytes served, in so many steps in a row, a plan does not fit: another
- * structure may repeat by now. One step alone is an odd batch. */
+/* A plan that serves less than this share of bytes, in so many steps in a row, does not fit:
+ * another structure may repeat by now. A single such step is just an odd batch. */
 #define LEARN_GOOD_PPM 900000u
 #define LEARN_IN_A_ROW 2u
 
-/* Each time that new records bring no repetition, or one that does not last, patience doubles, up
- * to this many steps: who never repeats, or never for long, is not recorded every other step. */
+/* Each time that new records show no repetition, or one that does not last, patience doubles, up to
+ * this many steps: so a program that never repeats for long is not recorded every other step. */
 #define LEARN_PATIENCE_MOST 64u
 
-/* A plan that LEARN_WAIT steps in a row were served well by has proven itself: some odd steps, as
- * where one epoch ends and the next begins, do not end it. Where they did, and a record was like
- * the plan after all, there may be as many in each epoch: it keeps the patience that it has. */
+/* A plan that has served LEARN_WAIT steps in a row well has proven itself: a few odd steps, as
+ * between two epochs, do not end it. If they did, and a new record was like the plan after all,
+ * every epoch may have as many: then the plan keeps the patience that it has. */
 #define LEARN_PATIENCE_PROVEN 4u
 
-/* The moving mean keeps so much of what it was; below the second a plan is not worth its arena:
- * best fit alone is as tight. */
+/* The moving mean of served shares keeps so much of what it was. Below the second number a plan is
+ * not worth its arena: best fit alone is as tight. */
 #define LEARN_KEEP_PPM 700000u
 #define LEARN_SUSPEND_PPM 500000u
 
-/* But warming up looks like that, too: so many times new records are tried first. It does not last,
- * though: below the same share a mean that keeps so much ends the plan whatever was tried. It takes
- * 23 steps that are served nothing, and more of others; good ones in between, as come by chance
- * where kinds of steps are drawn, do not begin it anew. */
+/* Warming up looks like that, too, so new records are tried first, so many times. But warming up
+ * ends: a slower mean, which keeps so much of what it was, ends the plan below the same share
+ * whatever was tried. That takes 23 steps that are served nothing, or more others; good steps in
+ * between, as happen by chance where kinds of steps are drawn, do not start it anew. */
 #define LEARN_TRIES 2u
 #define LEARN_KEEP_LONG_PPM 970000u
 
-/* Below this share a plan is one of something else. Where LEARN_IN_A_ROW such steps follow one that
- * was only tried, nothing repeats, or a program is warming up: it is suspended, but for a short
- * while at first. */
+/* Below this share the plan is of something else. If LEARN_IN_A_ROW such steps follow a plan that
+ * was only tried, nothing repeats, or the program is warming up: the course is suspended, at first
+ * for so many steps only. */
 #define LEARN_HOPELESS_PPM 250000u
 #define LEARN_PAUSE 4u
 
-/* What a plan and who follows it hold for each block. Where that is more than nobody minds, and
- * than a sixteenth of what is live, a plan is not tried: records have to be alike. */
+/* Bytes that a plan and a track that follows it hold for each block. If that is more than
+ * LEARN_SLACK_BYTES and than a sixteenth of what is live, no plan is just tried: records have to be
+ * alike first. */
 #define LEARN_SLOT_BYTES 72u
 #define LEARN_TRY_PART 16u
 
-/* Nor is one kept, however alike records are, where that is more than the second and than all that
- * is live: however few pages such a plan needed, with it a step would hold more than without. */
+/* And if it is more than this and than all that is live, no plan is kept, however alike records
+ * are: a step would hold more with it than without, however few pages the plan needed. */
 #define LEARN_DEAR_BYTES ((uint64_t)1 << 20)
 
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
- * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
- * as three others. A plan that got no pages in as many steps in a row is given up: it may be higher
- * than a pool's limit allows, and others that were in the way would have gone by then. */
+ * and so does each suspension that does not follow LEARN_WAIT good steps: recording a step costs as
+ * much as three others. A plan that got no pages in LEARN_WAIT steps in a row is given up: it may
+ * be higher than the pool's limit allows; anything else in the way would have gone by then. */
 #define LEARN_WAIT 16u
 #define LEARN_WAIT_MOST 256u
 
-/* Pages above live bytes that a planned step may take: the larger of a quarter and an amount that
- * matters to nobody. Of a step that is alone: above the most that was live in recent ones. */
+/* Pages that a planned step may take above its live bytes: a quarter of these, or an amount that
+ * matters to nobody if that is larger. For a step that is alone: above the most that was live in
+ * recent ones. */
 #define LEARN_SLACK_PPM 250000u
 #define LEARN_SLACK_BYTES ((uint64_t)256 << 10)
 
-/* A plan that is enlarged may be so much higher than the live bytes that recent steps had at their
- * peak: sizes of steps that never meet in one step add up to more than any step needs. */
+/* An enlarged plan may have this height, as a share of the live bytes of recent steps at their
+ * peak: sizes that never meet in one step add up to more than any step needs. */
 #define LEARN_HEIGHT_PPM 1250000u
 
-/* So many times a plan is enlarged at once. Where sizes vary for themselves, some are larger than
- * ever in each step, and a larger plan serves hardly more: from then on it waits until what larger
- * steps missed is as much as LEARN_OUTGROWN steps, about what a plan costs; as one step where that
- * is bad. Of lengths that all blocks follow a new longest one misses everything, and waits for
- * nothing. Loops that are longer than their plan wait for as much until they are recorded. */
+/* A plan is enlarged at once so many times. After that it waits until larger steps have missed as
+ * much as LEARN_OUTGROWN steps have in all, about what a plan costs, or as one step has if that
+ * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
+ * plan hardly serves more; where all follow one length a new longest one misses everything, so it
+ * waits for nothing. Loops that are longer than their plan wait as long until they are recorded. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
-/* Where bad steps, each with more live than those before it, have enlarged a plan more often than
- * that, and LEARN_WAIT good ones in a row never came between, sizes are on the rise, as in a
- * curriculum. A plan that fits the last step serves no other then: what grew gets such a part of
- * room more than it asked for, or down to the other part where that makes the plan too high. */
+/* If bad steps, each with more live than those before it, have enlarged a plan more than
+ * LEARN_GROWTHS times, without LEARN_WAIT good ones in a row between, sizes are on the rise, as in
+ * a curriculum. A plan that just fits the last step would serve no other: so what grew gets this
+ * part more room than it asked for, or a smaller part, down to the second one, if that makes the
+ * plan too high. */
 #define LEARN_AHEAD_PART 8u
 #define LEARN_AHEAD_PART_LEAST 32u
 
-/* Where so many growths by bad steps follow each other and no good step came between, none helps:
- * the plan stays, and bad steps count. Fewer would tell too early: sizes that rise and begin anew,
- * as with sequences sorted by length, fit the plan at last once it has room for the longest. */
+/* After so many growths by bad steps without a good step between, growing does not help: the plan
+ * stays, and bad steps count. Fewer would be too early: sizes that rise and start anew, as with
+ * sequences sorted by length, fit once the plan has room for the longest. */
 #define LEARN_FUTILE 32u
 
-/* Steps whose numbers of blocks differ by so small a part may differ in small blocks only. */
+/* Steps whose numbers of blocks differ by at most this part may differ in small blocks only. */
 #define LEARN_NEARLY_PART 8u
 
 /* Steps that "recent" means for peaks. */
 #define LEARN_RECENT 16u
 
-/* What there was no room for is tried again after LEARN_WAIT good steps, as what was in the way may
- * have gone; then after twice as many each time, up to these. It begins anew where it went well for
- * as long as the last wait: what was in the way comes and goes. */
+/* What there was no room for is tried again after LEARN_WAIT good steps, since what was in the way
+ * may have gone; then after twice as many each time, up to these. The wait starts anew if it went
+ * well for as long as the last wait: then what is in the way comes and goes. */
 #define LEARN_AGAIN_MOST ((uint32_t)1 << 30)
 
 enum learn_mode {
@@ -132,18 +135,18 @@ enum learn_verdict {
     LEARN_COARSEN /* they do not: that one takes its place again */
 };
 
-/* A step that has ended, as far as it matters. */
+/* A step that has ended, as far as the policy needs to know. */
 struct learn_step {
     enum learn_mode mode; /* as it was carried out */
     uint64_t hit_bytes, missed_bytes, escaped_bytes;
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
-    uint64_t refused_bytes; /* not born there, as too large, and survived all the same */
+    uint64_t refused_bytes; /* too large to be born there, but survived all the same */
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
-    bool newcomer; /* of the parent no more was known than what it had at the beginning */
+    bool newcomer; /* of the parent only what it had at the step's beginning was known */
     uint64_t used_peak, reserved_peak;
-    uint64_t live_peak; /* of used: what was asked for */
-    bool alone;         /* of late no two steps of the site were open, or readable, at once; nor did
-                           other sites' in the same pool meet them */
+    uint64_t live_peak; /* of used: as requested */
+    bool alone;         /* lately no two steps of the site were open, or readable, at once, nor did
+                           they meet other sites' in the same pool */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     uint64_t blocks; /* that came */
@@ -203,40 +206,41 @@ struct learning {
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
-    uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps */
+    uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps, and
+                                       in the one before */
     uint64_t live_now, live_before; /* the same of live peaks */
-    uint32_t peak_steps;
+    uint32_t peak_steps;            /* of this stretch so far */
     uint64_t suspensions;
 };
 
 void learn_start(struct learning *learning);
 
-/* The course begins with the plan of another one, of a structure with this hash, coarse or not. */
+/* The course starts with another one's plan, of a structure with this hash, coarse or not. */
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse);
 
-/* What a step that begins now is. */
+/* What a step that begins now is to be. */
 enum learn_mode learn_next(const struct learning *learning);
 
-/* Takes notice of a step that has ended and says what is to be done. If `busy`, a plan is being
- * made already: nothing is to be done. */
+/* Judges a step that has ended: what is to be done. If `busy`, a plan is being made already, and
+ * nothing is to be done. */
 enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step, bool busy);
 
-/* After a step: it was not served well, and others before it were not, either. */
+/* After a step: true if neither it nor others before it were served well. */
 bool learn_does_badly(const struct learning *learning);
 
-/* The same of a plan that has been made. */
+/* A plan was made, of a structure with this hash, coarse or not. */
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);
 
-/* That was a larger one. */
+/* A larger plan was made. */
 void learn_grew(struct learning *learning);
 
-/* It has no guests, as the step that it was made after had no parent that may have some. */
+/* The plan has no guests, since the step that it was made after had no parent to have them. */
 void learn_left_out(struct learning *learning);
 
 /* No plan could be made, or a larger one would be too high. */
 void learn_failed(struct learning *learning, enum learn_verdict verdict);
 
-/* A larger plan should have room for some larger steps. */
+/* True if a larger plan should have room to spare, for larger steps to come. */
 bool learn_looks_ahead(const struct learning *learning);
 
 /* The greatest height that a larger plan may have. */
