@@ -16,14 +16,14 @@
 
 #define CHUNK_ALIGN RANGE_HUGE
 
-/* `bytes` (a multiple of the alignment) of pages that are open, as is what describes them; 0 on
+/* `bytes` (a multiple of the alignment) of addresses, open, and so is what describes them; 0 on
  * failure. */
 uintptr_t chunk_take(size_t bytes);
 
 /* Returns a chunk as it was taken; its pages go back to the system at once. */
 void chunk_give(uintptr_t addr, size_t bytes);
 
-/* Takes the lock of all this before a fork, and gives it back after. */
+/* Takes the lock before a fork, and gives it back after. */
 void chunk_fork(bool before);
 
 /* Addresses in use, in bytes: what lies in chunks, or what the arena has in all. */

@@ -43,8 +43,8 @@ struct kind {
 
     /*
      * Makes cold pages resident before they become part of a run; NULL: touching them does. 0, or
-     * an error that is set. What became resident and is not needed in the end is called cold
-     * still, so the same pages may come here again.
+     * an error that is set. Pages that became resident but were not needed in the end still count
+     * as cold, so they may come here again.
      */
     int (*warm)(struct pages *pages, uintptr_t addr, size_t bytes);
 
@@ -54,7 +54,8 @@ struct kind {
     /* Gives hot pages back, adds to *given what was resident; false: they stay hot. */
     bool (*cool)(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given);
 
-    /* What is left of slabs that never came to be goes; NULL: nothing is. False: it stays. */
+    /* Gives back what is left of failed attempts at slabs; NULL: nothing ever is. False: it stays.
+     * */
     bool (*clear)(struct pages *pages);
 
     /* Returns a slab as it was taken, with all of its pages. Cannot fail. */
@@ -74,19 +75,18 @@ extern HIDDEN const struct kind kind_device;                   /* see device.c *
  */
 const struct kind *kind_find(unsigned flags);
 
-/* For tables of kinds whose slabs are chunks of the range: one of just `least` bytes, and how it is
- * given. */
+/* `take` and `give` of kinds whose slabs are chunks of the range, of just `least` bytes. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 
-/* The same of fresh addresses, which have forgotten what the system was advised; where the system
- * refuses to open them nobody gets them any more. */
+/* `give` for chunks that the system was advised of: replaces them by fresh addresses. If the system
+ * refuses to open these they are lost. */
 void kind_give_anew(struct pages *pages, uintptr_t addr, size_t bytes);
 
-/* A chunk of `usual` bytes, or fewer, that is closed: no memory is counted for it. */
+/* A closed chunk of `usual` bytes, or fewer: no memory is counted for it. */
 uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes);
 
-/* How that is given: opened again; where the system refuses that nobody gets it any more. */
+/* `give` for that: opens it again. If the system refuses, it is lost. */
 void kind_give_closed(struct pages *pages, uintptr_t addr, size_t bytes);
 
 #endif

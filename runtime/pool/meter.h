@@ -17,12 +17,12 @@ static inline void meter_subtract(struct ebb_meter *meter, uint64_t amount) {
 }
 
 /*
- * The same for what changes with every block. Whoever lets something in notes the highest
- * before anything can leave: the inline tally does so when it is folded.
+ * The same for quantities that change with every block. The peak must be noted after anything has
+ * come and before anything leaves: for the inline tally that is done when it is folded.
  */
 struct flow {
     uint64_t in;   /* everything that ever came */
-    int64_t below; /* how much may come before the peak is passed; less than 0: it was passed */
+    int64_t below; /* how much may come before the peak is passed; negative: it was passed */
     uint64_t peak;
 };
 
@@ -35,15 +35,15 @@ static inline uint64_t flow_out(const struct flow *flow) {
     return flow->in - flow_now(flow);
 }
 
-/* Notes the highest so far; returns how much may come before it is passed. */
+/* Notes the peak; returns how much may come before it is passed. */
 static inline uint64_t flow_note_peak(struct flow *flow) {
-    int64_t passed = flow->below < 0 ? flow->below : 0; /* no branch: nobody could foretell it */
+    int64_t passed = flow->below < 0 ? flow->below : 0; /* no branch: it could not be predicted */
     flow->peak = (uint64_t)((int64_t)flow->peak - passed);
     flow->below -= passed;
     return (uint64_t)flow->below;
 }
 
-/* Something comes, and the highest is noted later. */
+/* Something comes; the peak is to be noted later. */
 static inline void flow_bring(struct flow *flow, uint64_t amount) {
     flow->in += amount;
     flow->below -= (int64_t)amount;
@@ -59,19 +59,19 @@ static inline void flow_leave(struct flow *flow, uint64_t amount) {
     flow->below += (int64_t)amount;
 }
 
-/* For a moment there was so much more than now. */
+/* For a moment there was `most` more than now. */
 static inline void flow_raise(struct flow *flow, uint64_t most) {
     flow->below -= (int64_t)most;
     flow_note_peak(flow);
     flow->below += (int64_t)most;
 }
 
-/* What came and left, and was never more than there was before. */
+/* Something came and left again without a new peak. */
 static inline void flow_pass(struct flow *flow, uint64_t amount) {
     flow->in += amount;
 }
 
-/* One part of the whole becomes larger or smaller: only an increase adds to what ever came. */
+/* One part of the whole changes its size: only an increase counts as having come. */
 static inline void flow_change(struct flow *flow, uint64_t from, uint64_t to) {
     if (to > from)
         flow_enter(flow, to - from);

@@ -115,8 +115,8 @@ _Static_assert(offsetof(struct ebb_piece, owner_low) == offsetof(struct ebb_piec
                "a word begins with the low bits of its owner");
 
 /*
- * What other threads read of a run, whose entry a hint has led them to (range_run_at()), is written
- * with these. relaxed: that it takes them one by one is what whoever changes a run sees to.
+ * Other threads may read these fields of a run that a hint has led them to (range_run_at()).
+ * relaxed: whoever changes a run takes care of the order in which they are seen.
  */
 static inline void piece_put_addr(struct ebb_piece *piece, uintptr_t addr) {
     __atomic_store_n(&piece->addr, addr, __ATOMIC_RELAXED);
@@ -146,7 +146,7 @@ static inline void piece_set_owner(struct ebb_piece *piece, uint64_t owner) {
     piece->owner = owner & (((uint64_t)1 << (PIECE_SLOT_BITS + PIECE_EPOCH_BITS)) - 1);
 }
 
-/* The same of a run. */
+/* The same for a run, which other threads may be reading. */
 static inline void piece_put_owner(struct ebb_piece *run, uint64_t owner) {
     struct ebb_piece said = {.word = run->word};
     piece_set_owner(&said, owner);
@@ -154,17 +154,17 @@ static inline void piece_put_owner(struct ebb_piece *run, uint64_t owner) {
 }
 
 static inline size_t piece_slot(const struct ebb_piece *piece) {
-    /* relaxed: of a run, others may ask */
+    /* relaxed: other threads may ask this of a run */
     uint32_t low = __atomic_load_n(&piece->owner_low, __ATOMIC_RELAXED);
     return low & (((uint32_t)1 << PIECE_SLOT_BITS) - 1);
 }
 
-/* Owner and state as one number: what a piece says and what is expected are one comparison. */
+/* Owner and state as one number, so that one comparison checks both. */
 static inline uint64_t piece_key(const struct ebb_piece *piece) {
     return (piece->word & UINT64_MAX >> 8) << 8; /* without the bits on top */
 }
 
-#define PIECE_KEY_NONE UINT64_MAX /* no piece says so */
+#define PIECE_KEY_NONE UINT64_MAX /* the key of no piece */
 
 static inline uint64_t piece_key_of(uint64_t owner, enum piece_state state) {
     struct ebb_piece piece = {.word = 0};
@@ -177,13 +177,13 @@ static inline uint64_t piece_key_of(uint64_t owner, enum piece_state state) {
 #define PIECES_BATCH_BYTES ((size_t)16 << 10)
 #endif
 #define PIECES_PER_BATCH ((unsigned)(PIECES_BATCH_BYTES / sizeof(struct ebb_piece)))
-#define PIECES_FIRST_BYTES ((size_t)1024) /* a part of a batch, whose other parts others have */
+#define PIECES_FIRST_BYTES ((size_t)1024) /* part of a batch; other stores have the rest */
 #define PIECES_IN_FIRST ((unsigned)(PIECES_FIRST_BYTES / sizeof(struct ebb_piece)))
 
 /*
  * Where one owner gets its pieces from: batches of its own, kept across uses. One thread. The
- * first entry of a batch links the batches of a store. The first batch is a small one: most owners
- * need a few pieces, and four share a page then.
+ * first entry of a batch links the batches of a store. The first batch is small, a quarter of a
+ * page: most owners need only a few pieces.
  */
 struct piece_store {
     struct ebb_piece *free;    /* given back, linked by next */
@@ -196,7 +196,7 @@ struct piece_store {
     uint32_t ready; /* calls of piece_take() that need no new batch */
 };
 
-/* One that was never given back; NULL as below. */
+/* A piece that was never given back; NULL as for piece_take(). */
 struct ebb_piece *piece_take_fresh(struct piece_store *store);
 
 /* A piece with undefined contents, or NULL when the array is used up or a test refuses. */
@@ -223,8 +223,8 @@ static inline void piece_give(struct piece_store *store, struct ebb_piece *piece
     store->ready++;
 }
 
-/* Makes every entry that the store has, or had and forgot, unused: none can be taken for one of a
- * later epoch. */
+/* Makes every entry that the store has, or had and forgot, unused, so that none can be mistaken for
+ * one of a later epoch. */
 void piece_wipe(struct piece_store *store);
 
 /* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */
@@ -234,8 +234,8 @@ void piece_forget_all(struct piece_store *store);
 void piece_give_up(struct piece_store *store);
 
 /* Gives the memory of batches that no store has back to the system, until the clock passes
- * `deadline_ns` (0: none), and while it is less than *most bytes, which gets smaller by it. True:
- * no such batch is left. Any thread. */
+ * `deadline_ns` (0: none), and at most *most bytes, which are subtracted from it. True: no such
+ * batch is left. Any thread. */
 bool piece_trim(uint64_t deadline_ns, size_t *most);
 
 /* Takes the lock of batches without an owner before a fork, and gives it back after. */

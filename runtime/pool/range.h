@@ -15,10 +15,10 @@
  *      | block_notes 4 bytes a KiB: the same of a large block that starts there
  *      | pieces | region slots | pools                 records, never unmapped
  *
- * Everything is reserved at once, is open from its start as far as it was ever used, and costs
- * memory where it is touched. Whether a pointer may be looked up is one comparison, what it is one
- * look-up. Entries are hints that are verified against the piece they name: closing a region need
- * not clear them.
+ * Everything is reserved at once, is opened from its start as far as it is ever used, and costs
+ * memory where it is touched. One comparison tells whether a pointer may be looked up, one look-up
+ * what it is. Entries are hints, verified against the piece they name: closing a region need not
+ * clear them.
  *
  * Invariant: two blocks of at least 1 KiB never start in the same KiB, and windows cover whole
  * KiB, so block_at has one entry for each.
@@ -44,8 +44,8 @@
 struct range {
     uintptr_t base;
     size_t bytes;
-    struct reserved user;    /* open: what was in a chunk, and what describes it */
-    struct reserved regions; /* open: slots that were in use, and some more */
+    struct reserved user;    /* open up to the end of all chunks so far, with what describes it */
+    struct reserved regions; /* open up to the last slot that was used, and a little more */
     uint32_t *block_at;
     uint32_t *run_at;
     uint32_t *run_at_huge;
@@ -72,21 +72,21 @@ void *range_carve_region(void);
 uint32_t range_carve_starts(uint32_t units); /* name of the first unit; 0 when used up */
 void *range_carve_pool(void);
 
-/* So many records of the kind are not carved yet. Any thread. */
+/* How many records of the kind can still be carved. Any thread. */
 size_t range_regions_left(void);
 size_t range_pools_left(void);
 
-/* The addresses below `end` (an offset) and what describes them are open. False: no memory; nothing
- * is changed. Any thread. */
+/* Opens the addresses below `end` (an offset) and what describes them. False: no memory, nothing
+ * has changed. Any thread. */
 bool range_open(size_t end);
 
-/* It may be looked up: what ebb hands out may. relaxed: who has a block of ebb's has it from who
- * saw its chunk opened. */
+/* True if the address may be looked up, as all that ebb hands out may. relaxed: whoever has a block
+ * of ebb's got it from a thread that saw its chunk opened. */
 static inline bool range_holds(uintptr_t addr) {
     return addr - range.base < atomic_load_explicit(&range.user.open, memory_order_relaxed);
 }
 
-/* It is of the range, open or not: nobody else's. */
+/* True if the address is of the range, open or not: nobody else's. */
 static inline bool range_reserves(uintptr_t addr) {
     return addr - range.base < range.bytes;
 }
@@ -110,19 +110,19 @@ static inline struct ebb_piece *range_block_at(uintptr_t addr) {
 
 /* Any thread, see piece_put_addr(). */
 static inline bool range_covers(const struct ebb_piece *run, uintptr_t addr) {
-    /* acquire: if it has come to begin earlier, it is as long as it is then */
+    /* acquire: whoever sees the run begin earlier than before also sees its new length */
     uintptr_t from = __atomic_load_n(&run->addr, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&run->state, __ATOMIC_RELAXED) == PIECE_RUN &&
            addr - from < __atomic_load_n(&run->bytes, __ATOMIC_RELAXED);
 }
 
-/* The run that a table names, as it was then. */
+/* The name in a table of runs; the run that was written before it is seen. */
 static inline uint32_t range_name_at(const uint32_t *entry) {
     return __atomic_load_n(entry, __ATOMIC_ACQUIRE); /* pairs with range_name_pages() */
 }
 
-/* The run around an address of the range, or NULL. Its region's thread may cut it or join it with
- * another meanwhile: then the entries are others than those that were followed. */
+/* The run around an address of the range, or NULL. If its region's thread cuts it, or joins it with
+ * another, meanwhile, the entries have changed and are followed again. */
 static inline struct ebb_piece *range_run_at(uintptr_t addr) {
     const uint32_t *in_huge = &range.run_at_huge[(addr - range.base) / RANGE_HUGE];
     const uint32_t *in_page = &range.run_at[(addr - range.base) / EBB_PAGE];
@@ -157,12 +157,12 @@ static inline void range_name_block(const struct ebb_piece *piece) {
 
 void range_name_window(const struct ebb_piece *piece);
 /*
- * Gives back the memory of tables that describe [addr, addr + bytes), in whole pages: of those that
- * describe more, too, if all that they describe lies in [free_from, free_to) and is free.
+ * Gives back the pages of tables that describe [addr, addr + bytes); also those that describe more,
+ * if all of it lies in [free_from, free_to), which is free.
  */
 void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t free_to);
 
-/* The same of notes alone: of whole pages that describe nothing else. */
+/* The same for the notes alone, in pages that describe nothing else. */
 void range_forget_notes(uintptr_t addr, size_t bytes);
 
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);

@@ -40,8 +40,8 @@ void starts_forget_all(struct starts_store *store);
 void starts_give_up(struct starts_store *store);
 
 /* Gives the memory of batches that no store has back to the system, until the clock passes
- * `deadline_ns` (0: none), and while it is less than *most bytes, which gets smaller by it. True:
- * no such batch is left. Any thread. */
+ * `deadline_ns` (0: none), and at most *most bytes, which are subtracted from it. True: no such
+ * batch is left. Any thread. */
 bool starts_trim(uint64_t deadline_ns, size_t *most);
 
 /* Takes the lock of batches without an owner before a fork, and gives it back after. */
