@@ -23,10 +23,10 @@
  *         `--- courses  one for each tag, or kind of a tag's steps that come in rows: what was
  *                       learnt, the plan that is shared
  *
- * The mutex protects all of it but what belongs to an open step: its lane's fields under "open",
- * its region, its track; and what bare steps use without it. It is never held while regions of the
- * caller's open or close, nor while a plan is made: `planning` then keeps others from the course's
- * drafts.
+ * The mutex protects everything except what belongs to an open step (its lane's fields under
+ * "open", its region, its track), and what bare steps use without it. It is never held while
+ * regions of the caller's open or close, nor while a plan is made: `planning` then keeps other
+ * threads from the course's drafts.
  */
 #ifndef EBB_STEP_SITE_H
 #define EBB_STEP_SITE_H
@@ -50,20 +50,20 @@ struct course {
     uint64_t tag;
     struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
     struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
-    uint64_t steps;        /* that have begun here, but for those that could not after all */
-    uint64_t used;         /* steps of the site that had ended when one began here last */
-    uint64_t began;        /* its number; 0: none did */
-    struct track *followed; /* a plan, by the step of these that ended last; NULL: none did */
+    uint64_t steps;        /* that have begun here; a step that failed to begin is taken back */
+    uint64_t used;         /* steps of the site that had ended when the last one began here */
+    uint64_t began;        /* number of that last one; 0: none */
+    struct track *followed; /* of the last step to end here that followed a plan; NULL: none */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
-    struct draft *finer;  /* of the one that a coarse plan is of, with its small blocks */
-    struct plan *coarser; /* that one with small blocks took the place of; NULL: none, or proven */
-    bool planning;        /* a thread is at work with the drafts */
-    bool searched_for;    /* a better plan is to be looked for, when its turn comes */
+    struct draft *finer;  /* of the record of a coarse plan, with its small blocks */
+    struct plan *coarser; /* that a plan with small blocks has replaced, until that is proven */
+    bool planning;        /* a thread works with the drafts */
+    bool searched_for;    /* waits for its turn in the search for better plans */
 };
 
-/* It is of no tag or kind: a step that was to be the first of one could not begin. */
+/* True if it is of no tag or kind: what was to be its first step could not begin. */
 static inline bool course_is_free(const struct course *course) {
     return !course->kind.count && !course->steps;
 }
@@ -73,36 +73,36 @@ struct berth {
     struct step_hook hook;
     struct lane *lane;
     struct region *region; /* of an ended step; NULL: none, or it was closed with its parent */
-    const struct region *parent; /* of that one; NULL: it has none */
+    const struct region *parent; /* of that region, or NULL */
     struct track *tracks[SITE_COURSES]; /* made when they are needed */
-    struct track *followed; /* by the step before, of these; NULL: none */
-    bool has_outcast; /* a region taken out of here may be open, and any of these tracks its */
+    struct track *followed; /* the one that the step before followed, or NULL */
+    bool has_outcast; /* a region taken out of here may be open and tied to one of these tracks */
 };
 
-/* Regions that steps took out of rings, since another thread was at work with them, and that are
- * open: all have this hook. Their tracks may be tied still, so the site stays. Whoever closes one
- * unties its track first, then comes here: who sees it gone has the track. */
+/* Open regions that steps took out of rings because another thread was at work in them: all have
+ * this hook. Their tracks may still be tied, so the site stays. Whoever closes one unties its track
+ * before it is counted out here: so once it is gone its track is free. */
 struct outcasts {
     struct step_hook hook;
     struct ebb_site *site;
     unsigned count; /* changes under the lock */
 };
 
-/* What a step saw that was recorded or planned, for the next one of its course in the lane, which
- * may be in another berth. */
+/* What a recorded or planned step saw, for the next one of its course in the lane, which may be in
+ * another berth. */
 struct lane_past {
     size_t above;  /* of its track */
     bool saw_above;
-    uint64_t peak; /* of its region's pages; 0: there was none */
+    uint64_t peak; /* of its region's pages; 0: there was no such step */
 };
 
 enum lane_state {
-    LANE_IDLE, /* on the list of these */
-    LANE_BARE, /* there, too, but a bare step has taken it, without the lock (bare.c) */
-    LANE_OPEN, /* on no list: a step has it. To here, and from here, under the lock */
+    LANE_IDLE, /* on the list of idle lanes */
+    LANE_BARE, /* on that list, but taken by a bare step, without the lock (bare.c) */
+    LANE_OPEN, /* on no list: a step has it. Entered and left under the lock */
 };
 
-/* What a step that began found, to be there again if it could not after all. */
+/* What a step found when it began, to be restored if it cannot begin after all. */
 struct before {
     uint64_t crowded;     /* of the site */
     uint64_t used, began; /* of the course */
@@ -112,16 +112,16 @@ struct lane {
     struct step_hook hook; /* of the region of the open step */
     struct ebb_site *site;
     struct lane *next;      /* all lanes of the site */
-    struct lane *idle_next; /* those that are idle or bare */
-    struct seat owner;      /* began a step here last */
+    struct lane *idle_next; /* lanes that are idle or bare */
+    struct seat owner;      /* of the thread that began the last step here */
     _Atomic(enum lane_state) state;
-    _Atomic(uint64_t) bare_steps; /* that ended here */
-    uint64_t steps;        /* so many began here */
+    _Atomic(uint64_t) bare_steps; /* count of those that ended here */
+    uint64_t steps;        /* count of those that began here */
     struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
     struct course *course; /* NULL: not learnt from, or not open; changes under the lock */
-    struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
-    uint64_t number;
-    struct before before;  /* the step that began last; changes under the lock */
+    struct rhythm *rhythm; /* that the step is part of, or NULL */
+    uint64_t number;       /* of the step in that */
+    struct before before;  /* the last step that began; changes under the lock */
     bool is_lost; /* open, and one of the site's lost steps */
     struct lane_past past[SITE_COURSES]; /* an open step has its course's, without the lock */
     /* open */
@@ -137,34 +137,34 @@ struct ebb_site {
     struct ebb_site *next, *prev; /* see sites.c */
     bool is_inner, is_ending;
     struct lane *lanes;
-    struct lane *idle; /* of these: idle or bare, the one that was open last first */
-    struct lane *idle_lane; /* looked at last, with this berth (idle.c); NULL: none yet */
+    struct lane *idle; /* lanes that are idle or bare, the one that was open last first */
+    struct lane *idle_lane; /* the last one looked at (idle.c), and its berth; NULL: none yet */
     unsigned idle_berth;
     struct outcasts outcasts;
-    uint64_t open_most; /* of late, beside one that ended */
-    uint64_t open_steps; /* lanes that are open */
-    uint64_t lost_steps; /* of these: in a child of a fork, threads of its parent had them open */
-    uint64_t begun, crowded; /* steps so far; as many had the last one that met another */
-    uint64_t met; /* as many had the last one that met another site's in the pool, when it ended */
+    uint64_t open_most; /* most steps open lately beside one that ended */
+    uint64_t open_steps; /* count of open lanes */
+    uint64_t lost_steps; /* of these: in a child of a fork, opened by other threads of the parent */
+    uint64_t begun, crowded; /* count of steps so far; and when the last one met another */
+    uint64_t met; /* the same, when one that met another site's in the pool ended last */
     struct course courses[SITE_COURSES];
-    unsigned course_count, kind_count; /* the second: of the first */
-    struct course *newest; /* the one that a step belonged to last */
+    unsigned course_count, kind_count; /* in use; of these, courses of kinds */
+    struct course *newest; /* the course of the last step */
     struct ebb_site_stats stats;
-    atomic_uint_fast64_t given_back; /* for the stats; no lock */
+    atomic_uint_fast64_t given_back; /* for the stats; without the lock */
     struct ebb_site_options options;
-    uint64_t number;           /* no two sites with scopes ever have the same */
+    uint64_t number;           /* unique among all sites with scopes, for ever */
     _Atomic(bool) is_bare;     /* no step ever had anything in its region (bare.c) */
     struct searcher *searcher; /* NULL: none yet */
-    _Atomic(void *) served;    /* of scope_server; NULL: nothing yet */
+    _Atomic(void *) served;    /* scope_server's; NULL: nothing yet */
     char name[REGION_NAME_BYTES];
 };
 
 /* ---- site.c ---- */
 
-/* A site whose steps are begun by malloc(), in the midst of whatever. As ebb_site_create(). */
+/* As ebb_site_create(), for steps that are begun by malloc(), in the middle of anything. */
 struct ebb_site *site_create_inner(const struct ebb_site_options *options);
 
-/* What a step was, when it ends. */
+/* A step that ends. */
 struct ended {
     struct track_seen seen;
     struct region_cost cost;
@@ -172,25 +172,25 @@ struct ended {
     uint64_t strays;
     ebb_pool *pool; /* of its region; NULL: a slot of a shared one, or no memory of the host */
     bool bare;      /* nothing ever was in its region */
-    bool empty;     /* the same, nor was anything expected: it is not learnt from */
+    bool empty;     /* the same, and nothing was expected there: it is not learnt from */
 };
 
-/* Those that were born in the parent included. */
+/* Allocations of the step, including those born in the parent. */
 uint64_t ended_allocations(const struct ended *ended);
 
-/* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */
+/* Finishes a step: adds it to the counters, compares it with the budget, releases its lane. */
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
 void site_count_locked(struct lane *lane, const struct ended *ended, struct excess *excess);
 
-/* A plan was made that steps will follow. Lock held. */
+/* Counts a plan that steps will follow. Lock held. */
 void site_count_plan(struct ebb_site *site, const struct plan *plan);
 
 /* ---- sites.c ---- */
 
-/* From the first call on forks wait for the locks of sites and of what is below. Any thread. */
+/* Makes forks wait for the locks of sites and of the layers below, from now on. Any thread. */
 void sites_prepare(void);
 
-/* The site was made, or is about to end. */
+/* Adds a new site to the list of all; removes one that is about to end. */
 void sites_add(struct ebb_site *site);
 void sites_remove(struct ebb_site *site);
 
@@ -201,20 +201,20 @@ struct lane *step_find_open(ebb_step step);
 
 /* ---- lane.c ---- */
 
-/* What a step that begins gets. */
+/* What a step is given when it begins. */
 struct ticket {
     struct lane *lane; /* with its course */
-    struct seat owner_before; /* of the lane; of a new one: the step's thread */
+    struct seat owner_before; /* of the lane; if that is new, the step's thread */
     enum learn_mode mode;
-    struct plan *plan; /* with a user for the step; NULL: none */
+    struct plan *plan; /* the step is counted among its users; NULL: none */
     uint64_t tag;
-    uint64_t begun; /* steps of the site that have ended */
-    uint64_t number; /* of those that began; 0: it is bare */
-    bool fits; /* what the step asks for makes a plan of the structure that it follows */
+    uint64_t begun; /* count of steps of the site that had ended */
+    uint64_t number; /* among those that began; 0: it is bare */
+    bool fits; /* the sizes of this step make a new plan of the structure that it follows */
 };
 
-/* A lane for the calling thread, which is then open, and a step below `parent`, or NULL. False with
- * EBB_E_MEMORY, or EBB_E_BUSY: the site is being destroyed. */
+/* Opens a lane for the calling thread and a step below `parent`, or NULL. False with EBB_E_MEMORY,
+ * or EBB_E_BUSY: the site is being destroyed. */
 bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
                struct ticket *ticket);
 
@@ -222,91 +222,91 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
  * handler of exhausted memory, which may fork or take locks of its own, does not hear of it. */
 void *lane_allocate(struct ebb_site *site, size_t bytes);
 
-/* As it is just now; as it stays, for who has the lock and sees it open. */
+/* The state just now; with the lock held, "open" cannot change. */
 enum lane_state lane_state(const struct lane *lane);
 
-/* True: it was in the one state, and is in the other. */
+/* Changes the state from one to the other, atomically; false: it was another. */
 bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to);
 
-/* The step could not begin: the lane is idle, and its ring is whose it was; nothing was learnt of
- * the step. */
+/* The step could not begin: makes the lane idle and returns its ring to its owner. Nothing was
+ * learnt of the step. */
 void lane_return(const struct ticket *ticket);
 
-/* The step has ended, and is over for its lane. */
+/* The step has ended: makes its lane idle. */
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
 
-/* In a child of a fork: the steps that others had open stay so, and are lost until something ends
- * them. Lock held. */
+/* In a child of a fork: steps that other threads had open stay open, and count as lost until
+ * something ends them. Lock held. */
 void lane_lose_others(struct ebb_site *site);
 
-/* All open steps of the site, bare ones too. Lock held. */
+/* How many steps of the site are open, bare ones too. Lock held. */
 uint64_t lane_count_open(const struct ebb_site *site);
 
 /* ---- bare.c ---- */
 
-/* The lane that the calling thread had last, where steps of the site are bare. No lock held. */
+/* If steps of the site are bare, takes the lane that the calling thread had last. No lock held. */
 bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 
-/* The calling thread has the lane now. */
+/* Notes the lane as the one that the calling thread had last. */
 void bare_note(struct lane *lane);
 
-/* The step is over if it was bare up to now, and its lane is free. */
+/* Ends the step and frees its lane if it was bare to the end; else false. */
 bool bare_end(struct lane *lane, const struct ended *ended);
 
-/* Bare steps that have ended. Lock held. */
+/* How many bare steps have ended. Lock held. */
 uint64_t bare_count(const struct ebb_site *site);
 
 /* ---- choose.c ---- */
 
-/* Which course the step belongs to that begins now in the ticket's lane, and what it will be there.
- * Lock held. */
+/* Chooses the course of the step that begins in the ticket's lane, and what it will be there. Lock
+ * held. */
 void course_choose(struct ebb_site *site, struct ticket *ticket);
 
-/* The step could not begin: it is none of its row, no tag but those of others is there for it, and
- * none is newer. Lock held. */
+/* The step could not begin: takes it out of its row, and back from its course, which is free if the
+ * step was its first. Lock held. */
 void course_return(struct ebb_site *site, const struct ticket *ticket);
 
-/* True: the track still has what the course's last step that followed a plan left there. Lock held,
- * and the track's lane is not open. */
+/* True if the track still has what the course's last step that followed a plan left there. Lock
+ * held, and the track's lane is not open. */
 bool course_tells_of(const struct course *course, const struct track *track);
 
-/* Steps in a row of the tag that a step belonged to last; 0: no row. Lock held. */
+/* Length of the rows that the last step's tag comes in; 0: no rows. Lock held. */
 uint32_t course_row(const struct ebb_site *site);
 
 /* ---- ring.c ---- */
 
-/* The berths of a lane that is being made; false with EBB_E_MEMORY. */
+/* Makes the berths of a new lane; false with EBB_E_MEMORY. */
 bool ring_create(struct lane *lane);
 
-/* Of a site that was just made: nothing was taken out of its rings. */
+/* Sets up the outcasts of a new site. */
 void ring_prepare(struct ebb_site *site);
 
-/* True if a region in it has another parent than this one, or NULL: whoever closes it must be the
- * one who uses that. */
+/* True if a region in the ring has a parent other than `parent` or NULL: only the thread that uses
+ * that parent may close it. */
 bool ring_hangs_below_another(const struct lane *lane, const struct region *parent);
 
-/* True if the region that a step's would take the place of cannot be closed: a cleanup of it runs
- * just now, or one below. Lock held. */
+/* True if the region whose place the next step would take cannot be closed: a cleanup of it or
+ * below it is running. Lock held. */
 bool ring_is_stuck(const struct lane *lane);
 
-/* How many regions in it are like that. Lock held. */
+/* How many regions in the ring are like that. Lock held. */
 unsigned ring_count_closing(const struct lane *lane);
 
-/* The berth of the step that began last. */
+/* The berth of the last step that began. */
 struct berth *ring_present(const struct lane *lane);
 
-/* The region that a step that begins takes the place of; NULL: none. */
+/* The region whose place the next step takes; NULL: none. */
 struct region *ring_oldest(const struct lane *lane);
 
-/* A step begins: the oldest region is taken out, to be closed; NULL: none, or one that another
- * thread is at work with: the program closes that. */
+/* A step begins: takes the oldest region out, to be closed; NULL: there is none, or another thread
+ * is at work in it: then the program closes it. */
 struct region *ring_turn(struct lane *lane);
 
-/* The step that was to begin could not: its place, from which the oldest is gone, waits. */
+/* The step could not begin: its place, which is empty now, is the next one again. */
 void ring_turn_back(struct lane *lane);
 
-/* The region of the step that has ended stays, if there is a ring. */
+/* Keeps the region of a step that has ended; false: there is no ring. */
 bool ring_keep(struct lane *lane, struct region *region);
 
 /* Closes everything, ends the tracks. */
@@ -314,18 +314,18 @@ void ring_end(struct lane *lane);
 
 /* ---- idle.c ---- */
 
-/* A step was counted: every few of them the tracks of one berth are looked at, and those that no
- * step has used for long give back what they hold. Lock held. */
+/* Called for each step: every few of them, looks at the tracks of one berth and gives back what
+ * those hold that no step has used for long. Lock held. */
 void idle_look(struct ebb_site *site);
 
 /* ---- course.c ---- */
 
-/* Learns from the lane's step, whose region is closed or in the ring. No lock held. Keeps failures
- * to itself. True: nothing was to be made of it, and it was counted as by site_count(). */
+/* Learns from the lane's step, whose region is closed or in the ring. No lock held. Reports no
+ * failures. True: nothing was to be made, and the step was counted as by site_count(). */
 bool course_learn(struct lane *lane, const struct ended *ended, struct excess *excess);
 
-/* Steps of the site come one at a time, at least of late, and none stays readable; nor did they
- * meet those of other sites that took pages of the same pool. Lock held. */
+/* True if lately steps of the site came one at a time, none stays readable, and they did not meet
+ * those of other sites that took pages of the same pool. Lock held. */
 bool course_is_alone(const struct ebb_site *site);
 
 /* Forgets everything. */
@@ -333,17 +333,17 @@ void course_end(struct course *course);
 
 /* ---- search.c ---- */
 
-/* The course has another plan: a thread looks for a better one, when it is done with those of other
- * courses. True: it is still to begin, by search_begin(). Lock held. */
+/* The course has a new plan: if it is worth it, has the site's thread look for a better one, after
+ * those of other courses. True: call search_begin(), there is no thread yet. Lock held. */
 bool search_ask(struct ebb_site *site, struct course *course);
 
-/* The course's plan goes: nobody looks for a better one. Lock held. */
+/* The course's plan goes: ends the search for a better one. Lock held. */
 void search_stop(const struct ebb_site *site, struct course *course);
 
-/* The thread that was asked for begins. No lock held, and a step of the site is open. */
+/* Starts the thread. No lock held, and a step of the site is open. */
 void search_begin(struct ebb_site *site);
 
-/* True while it is looking for one for the course. Lock held. */
+/* True while the thread is looking for a better plan of the course. Lock held. */
 bool search_is_for(const struct ebb_site *site, const struct course *course);
 
 /* Ends the thread, if there is one. No lock held. */
