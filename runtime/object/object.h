@@ -18,12 +18,12 @@
  * `state` of an object: 48 bits of the host's owner number (PIECE_OWNER), then OBJECT_LIVE. What
  * an earlier region left behind never matches, nor does a block that is no object: its first
  * word is no registered type. A tensor with a storage of its own begins with OBJECT_ALONE and loses
- * it for good when it is seen, exported, adopted, composed, taken over, or goes elsewhere: until
- * then nobody else has to do with it, and one look at its state says so.
+ * it for good when it is viewed, exported, adopted, composed, taken over, or goes elsewhere: as
+ * long as it is set nothing else refers to the tensor.
  *
- * In pages that other processes can write to there is no object, whatever lies there: those of a
- * shared region lie in its safe (region/safe.h), all but the elements of tensors. These are a block
- * of their own, and the storage says so (STORAGE_APART).
+ * Pages that other processes can write to hold no objects, whatever lies there: objects of a shared
+ * region lie in its safe (region/safe.h), except for the elements of tensors. These are a block of
+ * their own, and the storage says so (STORAGE_APART).
  *
  * `serial` is the age of an object: the newest mark of its host when the host got its bytes, or the
  * newest of its parts. The head of a tensor that has ended keeps it for the storage behind it.
@@ -31,10 +31,11 @@
  * Invariant: an object that is no member is in the list of its owner; those of the host's own have
  * serials that never increase towards the end. A member is in no list, and no newer than its whole.
  *
- * A program may overwrite the field that has a member: then nothing finds it, it stays where it is
- * counted when its whole goes elsewhere, unless that is in another tree (member_counted_in()), and
- * `whole` is but an address when that has ended or lies elsewhere. What comes to lie there is not
- * taken for it as long as it has had no members, which its state says (OBJECT_WHOLE).
+ * A program may overwrite the field that refers to a member. Then nothing finds the member. When
+ * its composite goes elsewhere it is still counted where it was, unless that is in another tree
+ * (member_counted_in()); and once the composite has ended, or lies elsewhere, `whole` is a mere
+ * address. An object that comes to lie there is not taken for the composite as long as it has had
+ * no members of its own, as its state says (OBJECT_WHOLE).
  */
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
@@ -59,8 +60,8 @@ struct object_place {
 
 bool type_is_registered(const struct ebb_type *type);
 
-/* The next registered type of this name, `length` bytes of it, behind `after`, or the first; NULL:
- * there is none. */
+/* The next registered type behind `after` (NULL: the first) whose name is these `length` bytes;
+ * NULL: there is none. */
 const struct ebb_type *type_named(const char *name, size_t length, const struct ebb_type *after);
 
 /* Count of an EBB_FIELD_OBJECTS or EBB_FIELD_BYTES field. */
@@ -83,42 +84,43 @@ static inline void **field_place(struct ebb_object *object, const struct ebb_fie
 
 /* ---- object.c ---- */
 
-/* Says why objects cannot be made in a region; NULL. */
+/* Sets the error that says why no object can be made in a region; returns NULL. */
 struct region *object_refused(ebb_region handle);
 
-/* The open region behind a handle if objects can be made in it: it has memory. Or NULL. */
+/* The open region behind a handle, which has memory for objects; NULL with an error. */
 static inline struct region *object_host_for(ebb_region handle) {
     struct region *host = region_peek(handle);
     return host && !host->hollow ? host : object_refused(handle);
 }
 
-/* `fresh` takes the place of `old`, which is no object any more; nothing is counted. */
+/* Puts `fresh` in the place of `old`, which is no object any more; nothing is counted. */
 void object_replace(struct ebb_object *old, struct ebb_object *fresh);
 
-/* The object got a part just now: it counts as new, and so does what it is part of. */
+/* Makes the object, which just got a part, as new as that, and also what it is part of. */
 void object_renew(struct ebb_object *object);
 
 /* The live object at `address`; 0 or the error. */
 int object_find(const void *address, struct object_place *place);
 
-/* 0, or EBB_E_BUSY: the object is about to end, in the call that this one is inside of. `forward`
- * leads to what ends next, so nothing may happen to it but that it is read. */
+/* EBB_E_BUSY if the object is about to end in a call that this one is made inside of: its `forward`
+ * leads to what ends next, so it may only be read. Else 0. */
 int object_check_staying(const struct ebb_object *object);
 
-/* The region whose block it is: of an object, or of another live block. */
+/* The region that has the live block, of an object or not. */
 struct region *object_host(const void *block);
 
 /* The region that an object there, in pages of `place`, would name as its host. */
 struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
 
-/* The composite that a member names if one of the same host is there, or NULL. */
+/* The composite that a member names, if it is there, in the same host; or NULL. */
 struct ebb_object *object_whole(const struct ebb_object *member);
 
-/* If that, or what it is in, has ended: whatever comes to lie there is not taken for it. */
+/* If the member's composite, or what that is in, has ended: makes the `whole` that led there lead
+ * to no object, so that nothing that comes to lie there is taken for it. */
 void object_part(struct ebb_object *member);
 
-/* What to call it in a text. */
+/* The name of the member's composite, for texts. */
 const char *object_whole_name(const struct ebb_object *member);
 
 /* Releases a block that is known to be live. */
@@ -127,9 +129,9 @@ void object_release(void *block);
 /* ---- compose.c ---- */
 
 /*
- * Fields are the user's to write, so what they say is believed only as far as it is so: a member is
- * a live object of the same host that names the composite and is no newer, an array is a live block
- * that has room for its count.
+ * Users may write to fields, so what these say is always checked: a member is a live object of the
+ * same host that names the composite and is no newer; an array is a live block that has room for
+ * its count.
  */
 
 /* True if `address` is a member of `whole`. */
@@ -145,8 +147,8 @@ bool compose_has_room(const struct region *host, void *const *members, size_t co
 size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
                        void ***members);
 
-/* Fields may refer to a member from several places: whoever goes from place to place asks at each
- * whether it was told before, or there are more ways than objects; and takes that back at last. */
+/* Several fields may refer to one member. Walks that print each only once ask at each reference
+ * whether the member was told before, and take the marks back at the end. */
 bool compose_is_told(struct ebb_object *member);
 void compose_untell(struct ebb_object *whole);
 
@@ -167,12 +169,12 @@ unsigned compose_depth(struct ebb_object *whole);
 /* 0, or the error: a field but `slot` (NULL: any) refers to what is no member, or no such block. */
 int compose_check_members(struct ebb_object *whole, const struct ebb_field *slot);
 
-/* What the type says of its fields as they are, of which only `slot` is new, and how deep `fresh`,
- * which is there, would be; 0 or the error. */
+/* Checks `whole` with `fresh` in its field `slot`: the depth, the other fields, and what the type's
+ * check says; 0 or the error. */
 int compose_check_fresh(struct ebb_object *whole, const struct ebb_field *slot,
                         struct ebb_object *fresh);
 
-/* `member`, which everything is right with, becomes one. */
+/* Makes `member`, which was checked, a member. */
 void compose_join(struct object_place whole, struct ebb_object *member);
 
 /* ---- check.c ---- */
@@ -195,28 +197,28 @@ struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor);
 void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
                   int ndim);
 
-/* One more sees the storage. */
+/* One more tensor sees the storage. */
 static inline void storage_enter(struct ebb_storage *storage) {
     struct ebb_object *base = storage->block;
     storage->tensors++;
     base->state &= ~OBJECT_ALONE;
 }
 
-/* One that saw the storage has gone; the last one ends it. */
+/* A tensor that saw the storage has gone; the last one ends the storage. */
 void storage_leave(struct ebb_storage *storage);
 
-/* The block that its bytes lie in, unless they are a producer's. */
+/* The block that the storage's bytes lie in, unless they are a producer's. */
 static inline void *storage_bytes_block(const struct ebb_storage *storage) {
     return storage->flags & STORAGE_APART ? storage->data : storage->block;
 }
 
-/* Releases the blocks of a storage that nobody sees. */
+/* Releases the blocks of a storage that no tensor sees. */
 void storage_release(struct ebb_storage *storage);
 
-/* The same, and a producer has his bytes back. */
+/* The same, and gives a producer's bytes back. */
 void storage_end(struct ebb_storage *storage);
 
-/* All have gone but exports: what begins the block is no object any more. */
+/* Only exports are left: what begins the block is no object any more. */
 void storage_leave_to_exports(void *block);
 
 /* The tensor has ended: its storage, too, if nobody else sees it. Releases their blocks. */
