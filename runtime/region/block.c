@@ -461,14 +461,14 @@ static __attribute__((noinline)) int release_other(struct region *region, uintpt
     return result > 0 ? release_other(region, addr) : result; /* it is held no more */
 }
 
-/* True if the piece is the large block that begins there and nobody has to hear of its end. */
+/* True if the piece is the large block that begins there, and its end need not be noted. */
 static bool ends_quickly(const struct region *region, const struct ebb_piece *piece,
                          uintptr_t addr) {
     return piece_key(piece) == region->block_key && piece->addr == addr && !piece->pins &&
            region->quick_key != PIECE_KEY_NONE;
 }
 
-/* A small block of a region in which others were born for steps below, and none of these. */
+/* True for a small block of the region's own, though others were born there for steps below. */
 static bool is_beside_births(const struct region *region, const struct ebb_piece *piece,
                              uintptr_t addr) {
     return region->bearers && piece_key(piece) == region->window_key &&
@@ -481,7 +481,7 @@ static __attribute__((noinline)) int release_beside_births(struct region *region
     return small_release(region, window, addr);
 }
 
-/* Small and large blocks, and what is left. Apart, so that what a plan expects needs no frame. */
+/* All but what a plan expects: a function of its own, so that the latter needs no frame. */
 static __attribute__((noinline)) int release_ordinary(struct region *region, uintptr_t addr) {
     if (range_holds(addr)) {
         struct ebb_piece *piece = range_block_at(addr);

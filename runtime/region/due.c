@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * due.c - a step that does to the letter what it did last time.
+ * due.c - a step that repeats the last one to the letter.
  *
- * While each block is asked for with the size that its slot had last time, and each release comes
- * where it came when the plan was recorded, the inline functions go along a table of all events
- * and note nothing: how far they are tells everything.
+ * As long as each request has the size that its slot had last time, and each release comes where it
+ * came when the plan was recorded, the inline functions walk along a table of all events and note
+ * nothing: how far they have come tells everything.
  *
  *     events   | A comes | B comes | A goes | none    | D comes | B goes | ... | none
  *                                             C comes, which has no place in the arena: a stop
  *
  * Two more tables say which event is a slot's allocation, and which place of the order a release.
  *
- * Two things are then behind:
+ * Meanwhile two things are out of date:
  *
- *     counts   cursor, places passed, bytes, peaks: told by spans, which are counted once
- *     marks    which slots are live: nobody asks, mostly, and the next step does not need them
+ *     counts   cursor, places passed, bytes, peaks: known from spans, which are counted once
+ *     marks    which slots are live: hardly anybody asks, and the next step does not need them
  *
- * A stop is where something else happens. Behind it the step goes on along the table, if only sizes
- * were others, or a slot was passed that has no place: no slot with a place was skipped, none was
- * released before its turn, and no release is late. Steps that stop too often, and those that have
- * no memory for tables, are left alone for a while.
+ * A stop is where something else happens. After it the step goes on along the table if only sizes
+ * differed, or a slot without a place was passed: no slot with a place was skipped, none was
+ * released before its turn, and no release is late. Steps that stop too often, or get no memory for
+ * tables, are left alone for a while.
  *
  * Invariant: while a step goes along the table the track's paths are shut, and exactly those slots
  * below its cursor are live that are not among the `passed` of the order. So what is due keeps the
@@ -30,18 +30,18 @@
 #include "base/error.h"
 #include "region/track.h"
 
-#define SLOTS_LEAST 32 /* of a step: in few there is nothing to be had */
-#define STOPS_FREE 2   /* in a step, and */
-#define STOPS_PART 12  /* one in so many slots */
-#define WAIT_DOUBLES 6 /* at most, for steps that were not worth it */
-#define HEIGHT_PART 8  /* of the plan's: tables have no more */
+#define SLOTS_LEAST 32 /* of a step: with fewer there is nothing to gain */
+#define STOPS_FREE 2   /* stops that a step may have, and */
+#define STOPS_PART 12  /* one more for each so many slots */
+#define WAIT_DOUBLES 6 /* at most, after steps that were not worth it */
+#define HEIGHT_PART 8  /* of the plan's height: the most that tables may take */
 
-const struct ebb_due due_nothing = {.request = 1}; /* no request has no alignment */
+const struct ebb_due due_nothing = {.request = 1}; /* no alignment, which every request has */
 
-/* What happens between two stops; rises are the most there is at once above the beginning. */
+/* What happens between two stops; a rise is the most at once above what there was at the start. */
 struct due_span {
     uint32_t events_from, events_to;
-    uint32_t slots_to, passed_to; /* where the track is behind it */
+    uint32_t slots_to, passed_to; /* where the track is at its end */
     uint32_t blocks_rise, blocks_left, granules_rise, granules_left;
     uint64_t bytes_came, bytes_rise, bytes_left;
 };
@@ -100,7 +100,7 @@ static struct ebb_due release_of(const struct track_slot *slot) {
     return (struct ebb_due){.addr = slot->addr};
 }
 
-/* Of the slot's block, as the table has it. */
+/* Bytes of the slot's block, as the table has it. */
 static uint32_t due_bytes(const struct due *due, uint32_t id) {
     uint64_t request = due->events[due->blocks[id]].request;
     return request >> 32 ? (uint32_t)request : 0;

@@ -103,7 +103,7 @@ static void end_call(struct call *call) {
     os.wake(&ended);
 }
 
-/* Of that handler or one before: who sets another inside of a call does not wait for it. */
+/* True while a call of that handler, or of one before, is at work in this process. */
 static bool is_at_work(uint64_t set) {
     const struct call *call = calls;
     while (call && (call->set > set || call->forks != fork_count()))
@@ -111,7 +111,8 @@ static bool is_at_work(uint64_t set) {
     return call != NULL;
 }
 
-/* Until no call is at work of the handler that had this number, or of those before. */
+/* Waits until no call of the handler with this number, or of one before, is at work. Does not wait
+ * inside of a handler. */
 static void await_calls(uint64_t set) {
     for (bool waits = !innermost; waits;) {
         pthread_mutex_lock(&handler_lock);

@@ -9,9 +9,9 @@
  * once, and a measuring region, whose top never ends, measures exactly. A run that is wholly free
  * goes back to the pool, except the main run; of roots that go on see keeper.c.
  *
- * The block that was released last is *loose*: if the next one has its size it is had as it is.
- * Else it is merged with its neighbours before any look for room, so that nothing is placed
- * differently for it.
+ * The block that was released last is *loose*: the next one gets it as it is if it has that size.
+ * Otherwise it is merged with its neighbours before anything looks for room, so that it changes no
+ * placement.
  *
  * Invariant: no two free pieces touch. A function that fails has taken nothing.
  */
@@ -20,13 +20,13 @@
 #include "region/relinked.h"
 #include "region/small.h"
 
-/* What each allocation does is one body: calls in it cost as much as what they do. */
+/* Each allocation is one function: a call within would cost as much as what it does. */
 #define ONE_BODY static inline __attribute__((always_inline))
 
 #define LARGE_LEAST RANGE_SLOT /* smaller blocks would share an entry of block_at */
 
-#define SMALL_PART 64 /* of a region: a block that is small beside it */
-#define BESIDE_PART 8 /* of a region: its other runs have no more */
+#define SMALL_PART 64 /* of a region: up to this a block is small beside it */
+#define BESIDE_PART 8 /* of a region: the most that its other runs have */
 
 /* ---- placing ---- */
 
@@ -35,26 +35,27 @@ static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
     return start < piece_end(piece) && bytes <= piece_end(piece) - start;
 }
 
-/* Small beside what the main run has been used for. */
+/* True if the block is small beside the used part of the main run. */
 static inline bool is_small_there(const struct region *region, size_t bytes) {
     const struct ebb_piece *run = region->main_run;
     return run && bytes <= (region->highest - run->addr) / SMALL_PART;
 }
 
-/* Where the top ends as far as it has been used. */
+/* Where the used part of the top ends. */
 static inline uintptr_t used_end(const struct region *region, const struct ebb_piece *top) {
     return size_smaller(region->highest, piece_end(top));
 }
 
-/* False: what the top has been used for has no room for the block, or is no less than the gap. */
+/* False if the used part of the top has no room for the block, or is no smaller than the gap. */
 static inline bool may_suit_top(const struct region *region, const struct ebb_piece *gap,
                                 size_t bytes) {
     const struct ebb_piece *top = region->top;
     return top && used_end(region, top) - top->addr - bytes < gap->bytes - bytes;
 }
 
-/* What the top has been used for fits a small block better than any gap, so larger gaps stay whole.
- * Not where blocks outlive steps, and not beside other runs, whose gaps would stay instead. */
+/* True if the used part of the top fits a small block better than any gap, so that larger gaps stay
+ * whole. Not where blocks outlive steps, nor beside other runs, whose gaps would be left instead.
+ * */
 static bool suits_top(const struct region *region, const struct ebb_piece *gap, size_t bytes,
                       size_t align) {
     const struct ebb_piece *top = region->top, *run = region->main_run;
@@ -80,7 +81,7 @@ ONE_BODY struct ebb_piece *find_place(const struct region *region, size_t bytes,
     return piece;
 }
 
-/* The top begins no lower than here: what a measuring region has to know. */
+/* Notes how high the top has begun, which a measuring region has to know. */
 static void note_highest(struct region *region, uintptr_t addr) {
     if (addr > region->highest)
         region->highest = addr;
@@ -104,7 +105,7 @@ ONE_BODY void cut_rest(struct region *region, struct ebb_piece *piece, size_t by
         fit_insert(&region->fit, rest);
 }
 
-/* Takes the first `bytes` of a piece in the fit; `rest` is the entry that is had next. */
+/* Takes the first `bytes` of a piece in the fit; `rest` is the store's next entry. */
 ONE_BODY void cut_begin(struct region *region, struct ebb_piece *piece, struct ebb_piece *rest,
                         size_t bytes) {
     uintptr_t addr = piece->addr + bytes;

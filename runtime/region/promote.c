@@ -48,7 +48,7 @@ struct promotion {
 
 /* ---- checking ---- */
 
-/* Of a list that was refused: as if nobody had looked at it. */
+/* The list was refused: takes all marks of the check back. */
 static void unlist(const struct promotion *promotion, size_t count) {
     for (size_t i = 0; i < count; i++) {
         struct ebb_survivor *survivor = &promotion->list[i];
@@ -57,12 +57,12 @@ static void unlist(const struct promotion *promotion, size_t count) {
     }
 }
 
-/* Objects go with all that they are: a block of one, named by its address, is copied. */
+/* True if an object needs the block that the caller named: it is copied then, not relinked. */
 static bool is_needed(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     return !promotion->objects && survivor_is_needed(promotion->source, survivor);
 }
 
-/* What is right is found and listed; else it is as it was. */
+/* Finds and lists a valid survivor; changes nothing on failure. */
 static int check_survivor(const struct promotion *promotion, struct ebb_survivor *survivor) {
     int mode = survivor->mode, result = survivor_check(survivor, promotion->mode_most);
     if (result)
@@ -93,13 +93,13 @@ static bool may_relink(const struct promotion *promotion, const struct ebb_survi
            survivor_is_aligned(survivor) && can_relink(promotion, survivor->scratch);
 }
 
-/* It may be relinked, and has no run that it takes along anyway. */
+/* True if it may be relinked and has no run of its own to take along. */
 static bool is_weighable(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     const struct ebb_piece *piece = survivor->scratch;
     return may_relink(promotion, survivor) && !piece->block.run;
 }
 
-/* Of a list the least counts that a survivor says. */
+/* The least percentage of all survivors in a list applies. */
 static void allow(struct promotion *promotion, const struct ebb_survivor *survivor) {
     unsigned percent = survivor->pin_percent ? survivor->pin_percent : EBB_PIN_PERCENT;
     bool counts = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_AUTO;
@@ -107,7 +107,7 @@ static void allow(struct promotion *promotion, const struct ebb_survivor *surviv
         promotion->percent = percent;
 }
 
-/* Of a list that is right, what is to be weighed stays listed. */
+/* Unlists a valid list, except what is to be weighed. */
 static void unlist_rest(const struct promotion *promotion) {
     for (size_t i = 0; i < promotion->count; i++) {
         const struct ebb_survivor *survivor = &promotion->list[i];
@@ -116,8 +116,8 @@ static void unlist_rest(const struct promotion *promotion) {
     }
 }
 
-/* True: it was born where it is to go, as nearly all were in a step that has been learnt; nothing
- * is wrong with it, and it is found and listed. Else it is as it was: to be looked at in full. */
+/* Finds and lists a valid survivor that was born in the target, as nearly all are in a step that
+ * has been learnt. False, with nothing changed: it must be checked in full. */
 static bool stays_where_born(const struct promotion *promotion, const struct track *births,
                              struct ebb_survivor *survivor) {
     size_t align = survivor->align ? survivor->align : 1;
@@ -215,8 +215,8 @@ static void weigh(struct ebb_piece *first, unsigned percent) {
     }
 }
 
-/* Survivors at the end of a step would cut its pages in parts, and the next steps have no others:
- * where all of them together are few, they are copied. */
+/* True if the survivors at the end of a step are so few bytes that they are copied: relinked, they
+ * would leave the next steps its pages in parts. */
 static bool are_few(const struct promotion *promotion) {
     size_t bytes = 0;
     if (!promotion->ends_step)
@@ -230,7 +230,7 @@ static bool are_few(const struct promotion *promotion) {
     return bytes <= size_smaller(promotion->source->reserved.current / FEW_PART, FEW_MOST);
 }
 
-/* Of what is listed, what auto relinks keeps its flag. */
+/* Weighs what is listed: what auto relinks keeps its flag. */
 static void weigh_all(const struct promotion *promotion) {
     if (!promotion->percent)
         return;
@@ -263,7 +263,7 @@ static bool should_relink(const struct promotion *promotion, const struct ebb_su
 
 /* ---- acquiring ---- */
 
-/* Of objects only elements that lay in shared memory go there; users' blocks all do. */
+/* True if the copy must not lie in shared memory: of objects only elements that lay there may. */
 static bool is_private(const struct promotion *promotion, const void *block) {
     return promotion->objects && !region_of_piece(range_block_at((uintptr_t)block))->shared;
 }
@@ -348,7 +348,7 @@ static void fix_run_first(const struct region *host, struct ebb_piece *entry) {
         run_of_first(host, entry)->run.first = entry;
 }
 
-/* A block that has a run of its own takes it along at once; returns the bytes that it pins. */
+/* Moves a block with its own run, at once; returns the bytes that it pins. */
 static size_t move_run(struct region *source, struct region *target, struct ebb_piece *old,
                      struct ebb_piece *entry) {
     struct ebb_piece *run = entry->block.run;
@@ -369,7 +369,7 @@ static size_t move_run(struct region *source, struct region *target, struct ebb_
     return pinned;
 }
 
-/* A block between others stays where it is until its host closes. */
+/* Lists a block between others as departed: it stays where it is until its host closes. */
 static void depart(struct region *source, struct region *target, struct ebb_piece *old,
                    struct ebb_piece *entry) {
     fix_run_first(source, entry);
@@ -531,8 +531,8 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     return result;
 }
 
-/* The same of blocks that the caller names: what others have let go of is none to promote. Not so
- * with objects: nobody else releases their blocks, and these were found before. */
+/* The same for blocks that the caller names, once what other threads have released is gone. Objects
+ * do not need that: nobody else releases their blocks, and these were found before. */
 static int promote_named(struct promotion *promotion) {
     remote_settle(promotion->source);
     return promote(promotion);

@@ -189,7 +189,7 @@ static void set_bearing(struct track *track, bool bears) {
     block_set_quick(parent);
 }
 
-/* What was born in the parent is the parent's alone, and so is what is noted there. */
+/* A block that was born in the parent becomes the parent's, and its note is the parent's again. */
 static void leave_to_parent(struct track *track, struct record_entry *entry) {
     *track_note_at(entry->addr) = entry->key;
     entry->addr = 0;
@@ -198,7 +198,8 @@ static void leave_to_parent(struct track *track, struct record_entry *entry) {
         set_bearing(track, false);
 }
 
-/* Looked at before notes are: what lies elsewhere has none, and reading may make pages for them. */
+/* True if the address is in the parent. Asked before its note is read: elsewhere there is none, and
+ * reading could make a page resident. */
 static bool is_above(const struct track *track, uintptr_t addr) {
     return range_holds(addr) && range_block_at(addr)->owner == track->region->parent->owner;
 }

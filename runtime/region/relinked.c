@@ -7,11 +7,11 @@
  *                             | to the pool|
  *
  * Survivors share a run because they shared pages. When one of them is released, the whole pages
- * between its neighbours, of which no survivor has a byte, go back, and the shorter side becomes a
- * run of its own: its pages get another name, its survivors are counted over. So each of them is
- * counted over a few times at most, whatever the order. It waits until the pages are a fair part of
- * the run, since small parts are of no use to who finds them. Where a region has come to pin much,
- * any page goes: else survivors that live long, a few of each run, hold many times their bytes.
+ * between its neighbours go back, and the shorter side becomes a run of its own: its pages are
+ * renamed and its survivors counted again. Since it is the shorter side, each survivor is counted
+ * again a few times at most, whatever the order. The pages go back once they are a fair part of the
+ * run: small parts are of no use to anybody. But if a region pins much, any page goes: otherwise a
+ * few long-lived survivors in each run would hold many times their bytes.
  *
  * Invariant: the survivors of a run are linked by address with before and after.
  */
@@ -101,7 +101,7 @@ static void give_gap(struct region *region, const struct gap *gap) {
     settle(other, gap, near_start);
 }
 
-/* It is of use to who finds it. */
+/* True if the gap is large enough to be of use to others. */
 static bool is_large(const struct gap *gap) {
     return gap->to - gap->from >= size_larger(GAP_LEAST, gap->run->bytes / GAP_PART);
 }

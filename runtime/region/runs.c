@@ -341,13 +341,13 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
     }
 }
 
-/* An arena has all that its plan needs: what is beside it grows for itself. */
+/* Without the arena, which has all that its plan needs: the rest grows by its own size. */
 static size_t reserved_beside_arena(const struct region *region) {
     const struct track *track = region->track;
     return region->reserved.current - (track && track->arena ? track->span : 0);
 }
 
-/* By one that has so much. */
+/* The most that a region with so many bytes claims at once. */
 static size_t most_claimed_by(size_t reserved) {
     return size_align(size_larger(reserved / 2, CLAIM_LEAST), EBB_PAGE);
 }

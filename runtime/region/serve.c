@@ -21,8 +21,8 @@
 
 /* ---- searching ---- */
 
-/* So many of the sorted places lie below `offset`, or there and are of slots before `id`. Steps
- * repeat, so branches are foreseen: halving without them takes longer. */
+/* The number of sorted places below `offset`, or at it and of slots before `id`. The search has
+ * branches: steps repeat, so these are predicted, and halving without them takes longer. */
 static uint32_t places_before(const struct plan *plan, uint32_t offset, uint32_t id) {
     const struct plan_place *low = plan->places;
     for (uint32_t count = plan->placed_count; count;) {
@@ -34,13 +34,13 @@ static uint32_t places_before(const struct plan *plan, uint32_t offset, uint32_t
     return (uint32_t)(low - plan->places);
 }
 
-/* Of a slot below the cursor: it was served in this step. One of no bytes does not tell. */
+/* True if a slot below the cursor was served in this step; unknown for a block of no bytes. */
 static bool was_served(const struct track_slot *slot) {
     return slot->bytes && slot->bytes <= slot->room;
 }
 
-/* Many slots may have one place, one after the other. Of these no two live at once, so the live one
- * is the latest that was served. */
+/* Many slots may use one place in turn. No two of them live at once, so the live one is the latest
+ * that was served. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     const struct plan *plan = track->plan;
     struct track_slot *expected = &track->slots[plan->order[track->passed]]; /* also while shut */
@@ -296,8 +296,8 @@ static uint32_t seek_key(struct track *track, uint32_t key) {
     return plan->slot_count;
 }
 
-/* What is late is in the slot's way, as a loop was longer than the plan's: the one that goes back
- * over it begins that much earlier. The slot is for who comes when what is late has gone. */
+/* True if the slot waits, since late releases are in its way: a loop was longer than the plan's, so
+ * the loop that goes back over it begins earlier by as much. The slot is for a later request. */
 static bool waits(struct track *track, const struct track_slot *slot, size_t bytes, uint32_t key) {
     bool may = key && track->plan->by_key && track->serving && track->longer;
     if (!may || bytes > slot->room || is_free(track, slot))
@@ -442,20 +442,20 @@ void track_pass(struct track *track, size_t bytes, size_t align, uint32_t key, b
 
 /* ---- what cannot be had ---- */
 
-/* Bytes of its pages in which a block may be placed, and more. */
+/* An upper bound of the free bytes in the region's pages. */
 static size_t free_in(struct region *region) {
     small_fold(region);
     return count_waste(region);
 }
 
-/* There is not so much beside what is in use: the program tries, and goes another way. */
+/* True if so many bytes are nowhere to be had: a program may try that, and do without. */
 static bool is_hopeless(const struct track *track, size_t bytes) {
     struct region *region = track->region;
     size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
     return !pool_could_have(region->pool, bytes, free_in(region) + above);
 }
 
-/* The next slot's block is to be in the parent, and what came may be meant for it. */
+/* True if the next slot is one of the parent's and the request may be meant for it. */
 static bool may_be_above(const struct track *track, size_t bytes) {
     uint32_t id = track_cursor(track), align = track->slots[id].align;
     return align & TRACK_GUEST || (align & TRACK_TENURED && !track_refuses(track, id, bytes));

@@ -383,8 +383,8 @@ static uint16_t *live_entry(const struct region *region, const struct ebb_piece 
     return NULL;
 }
 
-/* A block gets another size, and with that up to a granule less or more of padding: so much more
- * may have come than the cursor tells. */
+/* A block changes its size, and with it its padding, by less than a granule: that much more may
+ * have come than the cursor tells. */
 static void expect_padding(struct region *region) {
     region->calm -= size_smaller(region->calm, RANGE_GRANULE);
 }
