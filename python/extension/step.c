@@ -300,13 +300,22 @@ int step_change_scope(PyObject *object, bool enters) {
     return -1;
 }
 
-/* One step may be open in several threads and tasks: it is this one's that ends. */
+/* One step may be open in several threads and tasks: it is this one's that ends. New reference. */
+static PyObject *find_begun(PyObject *list) {
+    PyObject *region = current_find(list);
+    if (region && !PyObject_TypeCheck(region, (PyTypeObject *)region_type)) {
+        PyErr_Format(PyExc_TypeError, "_open of a step has %R, which is no ebb.Region", region);
+        Py_CLEAR(region);
+    }
+    return region;
+}
+
 static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
     PyObject *list = open_list(object);
     bool is_begun = list && PyList_Size(list) > 0;
     if (list && !is_begun)
         PyErr_SetString(PyExc_RuntimeError, "the step was not begun, or was ended before");
-    PyObject *region = is_begun ? current_find(list) : NULL;
+    PyObject *region = is_begun ? find_begun(list) : NULL;
     bool own = region && step_change_scope(region, false) == 0;
     bool left = own && unlist(list, region) == 0 && current_leave(region) == 0;
     int result = left ? region_end(region) : -1;

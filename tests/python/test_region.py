@@ -788,6 +788,11 @@ class Steps(Refused):
         asyncio.run(tasks())
         self.assertIsNone(ebb.current())
 
+    def test_what_is_no_list_of_regions_is_refused(self):
+        step = ebb.step("strange")
+        for step._open, what in ((3, "no list"), (["a"], "'a', which is no ebb.Region")):
+            self.assertRaisesRegex(TypeError, what, step.__exit__)
+
     def test_a_copy_of_a_step_has_its_own(self):
         step = ebb.step("copied", tag=3, ring=2)
         with step as region:
