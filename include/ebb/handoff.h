@@ -21,30 +21,30 @@
  * Linux does at the limit of a memory cgroup, kills (SIGKILL) also there: docs/handoff.md says what
  * keeps a pool below it.
  *
- * Opening a root on a shared pool also fails with EBB_E_SLOTS (all slots are taken, by whom), after
- * `wait_ns` if that is set; and a region that needs more than `slot_bytes` gets EBB_E_POOL_LIMIT.
- * Waiting may deadlock a loader that keeps order; more slots cost addresses only. Who opens regions
- * needs those of the range for each slot that it does so in, and what describes them: EBB_E_MEMORY
- * if there are none. Who opens parcels takes any, and no memory with them.
+ * Opening a root on a shared pool also fails with EBB_E_SLOTS (all slots are taken, and by whom),
+ * after `wait_ns` if that is set; a region that needs more than `slot_bytes` gets EBB_E_POOL_LIMIT.
+ * Waiting may deadlock a loader that keeps order; more slots cost addresses only. A process that
+ * opens regions needs addresses of the range, and memory that describes them, for each slot in
+ * which it does: EBB_E_MEMORY if there is none. To open parcels any addresses do, without memory.
  *
- * Who dies loses what it wrote and held: its slots are free once somebody needs one, or asks
- * (ebb_pool_reclaim()). The kernel keeps the sign of life: nobody looks dead who lives and has kept
- * his descriptors. What the dead had sent is kept as long as other slots are free, or who needs one
- * may wait, for the message may still be under way.
+ * A process that dies loses what it wrote and held: its slots are free once somebody needs one, or
+ * asks (ebb_pool_reclaim()). The kernel keeps the sign of life: no process looks dead that lives
+ * and has kept its descriptors. What the dead had sent is kept as long as other slots are free, or
+ * as whoever needs one may wait, since the message may still be under way.
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
- * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote. That
- * holds for who opens parcels, and for who writes a region: blocks and elements lie in the slot,
- * heads of objects and all else that ebb goes by lie in memory of this process. Cleanups must not
- * lie in a slot (EBB_E_KIND). What a program itself believes there is its own affair: see
- * docs/handoff.md.
+ * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote,
+ * neither where parcels are opened nor where a region is written: blocks and elements lie in the
+ * slot, but heads of objects and everything else that ebb relies on lie in memory of the process
+ * itself. Cleanups must not lie in a slot (EBB_E_KIND). What a program believes of contents is its
+ * own affair: see docs/handoff.md.
  *
  * A forked child has its parent's pools and gets a place of its own in them when it first needs
  * one. Leases and regions that were open at the fork are the parent's: what the child drops or
  * closes of them changes nothing for others (cleanups of such regions run in the parent only), and
  * it may read them only as long as the parent holds them. It must not allocate or change anything
- * in them: that is the parent's memory, not a copy. So it is with any child that has its memory to
- * itself, also one that the C library's fork() has not made (see docs/handoff.md).
+ * in them: that is the parent's memory, not a copy. The same holds for any child with memory of its
+ * own, even if the C library's fork() has not made it (see docs/handoff.md).
  */
 #ifndef EBB_HANDOFF_H
 #define EBB_HANDOFF_H
@@ -119,14 +119,14 @@ EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct eb
 EBB_API int ebb_parcel_discard(ebb_pool *pool, const struct ebb_parcel *parcel);
 
 /*
- * The lease that an address lies in, with one reference more, which is the caller's. The caller has
- * something of it that holds it, such as a tensor. Any thread. NULL with EBB_E_FOREIGN: the address
- * is in no slot that this process holds a lease of.
+ * The lease that an address lies in, with one more reference, which is the caller's. The caller
+ * must have something that holds the lease, such as a tensor. Any thread. NULL with EBB_E_FOREIGN:
+ * the address is in no slot that this process holds a lease of.
  */
 EBB_API EBB_NODISCARD ebb_lease *ebb_lease_of(const void *address);
 
-/* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none, with
- * EBB_E_ARGUMENT if there is no lease: that goes for the next two, too. Any thread. */
+/* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none. If `lease` is
+ * NULL: EBB_E_ARGUMENT, also from the next two functions. Any thread. */
 EBB_API void *ebb_lease_root(const ebb_lease *lease, size_t *bytes);
 
 /* [offset, offset + bytes) of the slot; NULL with EBB_E_PARCEL if that is not in what was sent. */
@@ -192,12 +192,12 @@ EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_p
 EBB_API EBB_NODISCARD void *ebb_lease_object(ebb_lease *lease, ebb_region into);
 
 /*
- * A device reads what is in the lease: the slot is not free, whoever drops the last reference,
- * before `stream` of that device has done all that it was asked so far. Call it behind each copy
- * from the lease that does not wait (a CUstream or cudaStream_t; NULL: the default stream; that of
- * each thread is the calling one's). Four streams at once: EBB_E_BUSY. A stream that has the handle
- * of one that was destroyed waits for what that was asked before. A device that fails keeps the
- * slot. Any thread that has a reference.
+ * Guards the lease while a device reads it: whoever drops the last reference, the slot is not free
+ * before `stream` of that device has done all that it was asked so far. Call it after each copy
+ * from the lease that does not wait. `stream` is a CUstream or cudaStream_t; NULL: the default
+ * stream; the per-thread one is the calling thread's. More than four streams at once: EBB_E_BUSY. A
+ * stream with the handle of one that was destroyed also waits for what that one was asked. A device
+ * that fails keeps the slot. Any thread that has a reference.
  * Errors: EBB_E_DEVICE (see ebb/device.h), EBB_E_STALE (a forked child), EBB_E_ARGUMENT.
  */
 EBB_API int ebb_lease_guard(ebb_lease *lease, int device, void *stream);
