@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "object/adopt.h"
 #include "region/safe.h"
-#include "region/small.h"
 #include "region/survivor.h"
 #include "region/undo.h"
 

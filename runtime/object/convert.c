@@ -10,7 +10,6 @@
  * Invariant: the pass that writes cannot fail. Refuses every number that would change.
  */
 #include "base/error.h"
-#include "object/copy.h"
 #include "object/number.h"
 #include "object/object.h"
 

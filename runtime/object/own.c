@@ -6,7 +6,6 @@
  * does (adopt.c). Objects of one call that are hosted further up than the source need no journey.
  * Refuses members, what is lent, and regions that are closed, sealed or on the wrong side.
  */
-#include "base/check.h"
 #include "base/error.h"
 #include "object/adopt.h"
 #include "object/journey.h"

@@ -8,7 +8,6 @@
  */
 #include "object/bundle.h"
 #include "base/error.h"
-#include "object/number.h"
 
 static int check_options(const struct ebb_pad_options *options) {
     if (options->size != sizeof *options || (unsigned)options->side > EBB_SIDE_LEFT)

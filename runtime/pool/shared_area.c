@@ -9,7 +9,6 @@
  *
  * Refuses descriptors of anything else (EBB_E_SHARED), and sizes that do not fit.
  */
-#include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"

@@ -14,7 +14,6 @@
  * process is in it, or under the lock of the shared pool when it is claimed.
  */
 #include "base/cancel.h"
-#include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"

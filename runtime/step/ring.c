@@ -13,8 +13,6 @@
  */
 #include "step/site.h"
 
-#include "base/error.h"
-
 static unsigned berth_count(const struct lane *lane) {
     return lane->site->options.ring + 1;
 }

@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 
 static _Atomic uint64_t places[SEAT_COUNT];
 static _Atomic uint64_t threads; /* numbers given so far */

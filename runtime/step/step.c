@@ -14,7 +14,6 @@
 #include "step/site.h"
 
 #include "base/error.h"
-#include "region/small.h"
 #include "step/scope.h"
 
 /* ---- begin ---- */
