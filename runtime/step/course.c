@@ -90,6 +90,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         step.mode = LEARN_RECORD;
         step.slots = lane->track->record_count;
         step.hash = draft_hash(lane->track->record, lane->track->record_count);
+        step.keys = draft_keys(lane->track->record, lane->track->record_count);
         if (coarse_make(coarse, lane->track->record, lane->track->record_count))
             step.coarse_hash = draft_hash(coarse->record, coarse->count) | 1;
         step.coarse_blocks = coarse->count;

@@ -32,6 +32,13 @@ uint64_t draft_hash(const struct record_entry *record, uint32_t count) {
     return hash;
 }
 
+uint64_t draft_keys(const struct record_entry *record, uint32_t count) {
+    uint64_t keys = 0;
+    for (uint32_t i = 0; i < count; i++)
+        keys |= record[i].key ? UINT64_C(1) << (mix(1, record[i].key) >> 58) : 0;
+    return keys;
+}
+
 /* ---- rooms ---- */
 
 /* Granules that a slot for such a block has, at most those of PLAN_ROOM_MOST. */

@@ -65,6 +65,9 @@ enum draft_tenure {
  * order several went between the same two is nothing that a plan depends on. */
 uint64_t draft_hash(const struct record_entry *record, uint32_t count);
 
+/* Which keys the blocks of a record have: a bit for each, which others may share. */
+uint64_t draft_keys(const struct record_entry *record, uint32_t count);
+
 /* The record without blocks of the small lane, as if they had never been there. */
 struct coarse_record {
     ebb_region memory;

@@ -375,7 +375,7 @@ static bool is_dear(const struct learn_step *step) {
 /* The last record that was asked for is neither like the other nor like the plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step) {
     bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->slots));
-    if (learning->suspended && (dear || !try_again(learning))) {
+    if (learning->suspended && (dear || !(learning->kin || try_again(learning)))) {
         learning->noted = false;
         await_look(learning);
         return LEARN_KEEP;
@@ -400,6 +400,11 @@ static void note_other(struct learning *learning) {
     learning->patience = more_patience(learning->patience);
 }
 
+/* They have most of their keys in common. */
+static bool are_kin(uint64_t keys, uint64_t others) {
+    return __builtin_popcountll(keys & others) > __builtin_popcountll(keys ^ others);
+}
+
 /* One that was asked for. */
 static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
     bool fine = learning->noted && learning->hash == step->hash;
@@ -411,10 +416,12 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     bool dear = outweighs(step, step->slots);
     learning->coarse = (!fine || dear) && (coarse || like_coarse);
     learning->repeats = fine || coarse;
+    learning->kin = learning->noted && are_kin(learning->keys, step->keys);
     learning->finer = learning->coarse && !dear;
     learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
+    learning->keys = step->keys;
     bool will_do = learning->noted && !step->small;
     learning->noted = true;
     learning->to_record = will_do ? 0 : learning->to_record - 1;

@@ -149,6 +149,7 @@ struct learn_step {
                            they meet other sites' in the same pool */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
+    uint64_t keys; /* of its blocks, see draft_keys(); 0: none has one */
     uint64_t blocks; /* that came */
     uint64_t slots;  /* of its plan; of a record: blocks in it, which a plan would have slots for */
     uint64_t coarse_blocks; /* of a record: of these without small ones */
@@ -170,10 +171,11 @@ struct learn_pause {
 struct learning {
     uint32_t to_record; /* so many steps are still to be recorded */
     uint32_t records;   /* so far, at most 2 are counted */
-    uint64_t hash, coarse_hash; /* of the record before */
+    uint64_t hash, coarse_hash, keys; /* of the record before */
     uint64_t plan_hash;         /* of the plan's */
     bool noted, planned; /* there is such a hash */
     bool repeats;   /* the last record was like the one before */
+    bool kin;       /* or it had most keys of that one, so its loops: they are longer, or shorter */
     bool coarse;    /* but for its small blocks: those are left to their lane */
     bool plan_coarse; /* so is the plan */
     bool known;     /* a record that the plan was to give way to was like it */

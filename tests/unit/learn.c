@@ -359,6 +359,22 @@ static void each_look_in_vain_doubles_the_wait(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
+/* They are loops of other numbers of trips, of which one has a key that the other has not. */
+static void records_with_most_keys_in_common_end_a_suspension(void **state) {
+    for (unsigned alike = 0; alike < 2; alike++) {
+        struct learning learning = planned_course();
+        struct learn_step step = step_of(LEARN_RECORD);
+        fail_until_suspended(&learning);
+        pass_plainly(&learning, LEARN_WAIT);
+        step.hash = 100;
+        step.keys = 0x17;
+        assert_int_equal(pass(&learning, step), LEARN_NOTE);
+        step.hash = 101;
+        step.keys = alike ? 0x7 : 0x71;
+        assert_int_equal(pass(&learning, step), alike ? LEARN_ADOPT : LEARN_KEEP);
+    }
+}
+
 /* Lanes of several threads: more steps than two had begun to be recorded when the look was over. */
 static void steps_recorded_at_once_are_one_look(void **state) {
     struct learning learning = planned_course();
@@ -558,6 +574,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
         cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
         cmocka_unit_test(each_look_in_vain_doubles_the_wait),
+        cmocka_unit_test(records_with_most_keys_in_common_end_a_suspension),
         cmocka_unit_test(steps_recorded_at_once_are_one_look),
         cmocka_unit_test(a_new_plan_has_to_prove_itself),
         cmocka_unit_test(wrong_guesses_about_survivors_raise_doubt),

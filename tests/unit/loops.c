@@ -131,6 +131,29 @@ static unsigned take_both_ways(ebb_site *site, unsigned trips) {
     return (unsigned)(site_stats(site).missed - before.missed);
 }
 
+/* Short loops were recorded, by chance, and long ones served, until the course was suspended: loops
+ * are never alike, and what follows shows that they can be planned all the same. */
+static void loops_are_planned_again_after_a_suspension(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    const struct learning *learning = &site->courses[0].learning;
+    for (unsigned i = 0; i < 100 && !learning->suspensions; i++) {
+        bool records = site->course_count && learn_next(learning) == LEARN_RECORD;
+        (void)take_both_ways(site, records || !i ? 3 + i % 3 : 32);
+    }
+    assert_int_equal(learning->suspensions, 1);
+    for (unsigned i = 0; i < 100; i++)
+        (void)take_both_ways(site, 16 + i * 7 % 16);
+    struct ebb_site_stats before = site_stats(site);
+    for (unsigned i = 0; i < 100; i++)
+        (void)take_both_ways(site, 16 + i * 7 % 16);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_false(stats.suspended);
+    assert_true((stats.hits - before.hits) * 100 >=
+                (stats.allocations - before.allocations) * 95);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* For each trip more three blocks have no slot, and one of the way back comes too early. */
 static void the_way_back_of_a_longer_loop_is_served(void **state) {
     enum { TRIPS = 20, MORE = 3 };
@@ -152,6 +175,7 @@ int main(void) {
         STAGED(the_longest_never_comes_again),
         STAGED(the_longest_has_no_room_for_all_sizes_of_shorter_ones),
         STAGED(a_note_is_compared_with_the_next_record_only),
+        STAGED(loops_are_planned_again_after_a_suspension),
         STAGED(the_way_back_of_a_longer_loop_is_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
