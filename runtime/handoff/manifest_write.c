@@ -15,6 +15,7 @@
 #include "handoff/send.h"
 #include "object/exchange.h"
 #include "pool/shared.h"
+#include "region/block.h"
 #include "region/undo.h"
 
 #include <string.h>

@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "handoff/send.h"
 #include "pool/shared.h"
+#include "region/block.h"
 #include "region/hold.h"
 #include "region/safe.h"
 #include "region/small.h"

@@ -13,7 +13,7 @@
 #include "malloc/tender.h"
 
 #include "base/error.h"
-#include "region/region.h"
+#include "region/keeper.h"
 #include "step/site.h"
 
 #include <pthread.h>

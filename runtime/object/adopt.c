@@ -15,6 +15,8 @@
 #include "object/adopt.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
+#include "region/cleanup.h"
 
 #include <string.h>
 

@@ -14,6 +14,7 @@
  * at `data`, is claimed for the objects that see it (block_claim()), and is released with the
  * storage.
  */
+#include "region/block.h"
 #include "object/copy.h"
 #include "object/object.h"
 #include "region/small.h"

@@ -8,6 +8,7 @@
  */
 #include "object/batch.h"
 #include "base/error.h"
+#include "region/block.h"
 #include "object/attempt.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "base/cancel.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
 #include "object/adopt.h"
 #include "region/safe.h"
 #include "region/survivor.h"

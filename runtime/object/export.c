@@ -13,6 +13,7 @@
  */
 #include "base/error.h"
 #include "base/os.h"
+#include "region/block.h"
 #include "object/copy.h"
 #include "object/dlpack.h"
 #include "object/exchange.h"

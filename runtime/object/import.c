@@ -14,6 +14,8 @@
  */
 #include "base/cancel.h"
 #include "base/error.h"
+#include "region/block.h"
+#include "region/cleanup.h"
 #include "object/copy.h"
 #include "object/dlpack.h"
 #include "object/exchange.h"

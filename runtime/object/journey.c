@@ -14,6 +14,7 @@
 #include "object/journey.h"
 #include "base/cancel.h"
 #include "base/error.h"
+#include "region/promote.h"
 #include "object/adopt.h"
 #include "object/exchange.h"
 #include "region/scratch.h"

@@ -6,6 +6,7 @@
  * and a look at its first words. Nothing here is visited when a region closes; a rewind ends the
  * newer objects one by one, before their blocks go.
  */
+#include "region/block.h"
 #include "object/adopt.h"
 #include "base/error.h"
 #include "object/exchange.h"

@@ -7,6 +7,7 @@
  * Refuses members, what is lent, and regions that are closed, sealed or on the wrong side.
  */
 #include "base/error.h"
+#include "region/promote.h"
 #include "object/adopt.h"
 #include "object/journey.h"
 

@@ -10,6 +10,8 @@
  * Invariant: storage->tensors is the number of live tensors that see it.
  */
 #include "base/error.h"
+#include "region/block.h"
+#include "region/cleanup.h"
 #include "object/adopt.h"
 #include "object/copy.h"
 #include "object/exchange.h"

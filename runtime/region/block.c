@@ -6,9 +6,11 @@
  * around it. The entry may be stale, so the piece must agree on address, state and owner before
  * it is believed. Everything that does not agree is an error that says what the pointer is.
  */
+#include "region/block.h"
 #include "base/error.h"
 #include "region/exhausted.h"
 #include "region/hold.h"
+#include "region/large.h"
 #include "region/safe.h"
 #include "region/small.h"
 

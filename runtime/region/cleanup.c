@@ -8,6 +8,7 @@
  * cancelled. No node lies in shared memory (safe.h): a list is followed without a look, and what is
  * in it is called.
  */
+#include "region/cleanup.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "pool/shared.h"

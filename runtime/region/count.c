@@ -7,6 +7,7 @@
  * regions without a limit on their way up never come here. Invariant: `charged` of a limited
  * region is the sum of used bytes in its subtree.
  */
+#include "region/count.h"
 #include "base/error.h"
 #include "region/small.h"
 

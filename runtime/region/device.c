@@ -7,7 +7,7 @@
  */
 #include "base/error.h"
 #include "pool/chunk.h"
-#include "region/region.h"
+#include "region/block.h"
 
 #include <ebb/device.h>
 

@@ -15,6 +15,8 @@
  * notes are those of an arena, and without memory for entries.
  */
 #include "base/check.h"
+#include "region/large.h"
+#include "region/runs.h"
 #include "region/small.h"
 #include "region/track.h"
 

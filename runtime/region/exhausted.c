@@ -18,6 +18,7 @@
 #include "pool/chunk.h"
 #include "pool/cuda.h"
 #include "pool/fork.h"
+#include "region/count.h"
 #include "region/small.h"
 
 #include <ebb/exhausted.h>

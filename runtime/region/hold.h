@@ -17,7 +17,7 @@
 #ifndef EBB_REGION_HOLD_H
 #define EBB_REGION_HOLD_H
 
-#include "region/region.h"
+#include "region/remote.h"
 
 enum hold_state { HOLD_LIVE, HOLD_KEPT, HOLD_DROPPED };
 

@@ -19,8 +19,10 @@
  * Not so where the root has asked for its pages (`hint_bytes`), and in shared memory, where others
  * may know the pages.
  */
+#include "region/keeper.h"
 #include "base/size.h"
-#include "region/region.h"
+#include "region/large.h"
+#include "region/runs.h"
 
 #ifndef KEEPER_STEPS
 #define KEEPER_STEPS 4u /* steps: each holds the same piece against the one before */

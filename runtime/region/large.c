@@ -15,9 +15,16 @@
  *
  * Invariant: no two free pieces touch. A function that fails has taken nothing.
  */
+#include "region/large.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
+#include "region/count.h"
+#include "region/keeper.h"
+#include "region/promote.h"
 #include "region/relinked.h"
+#include "region/remote.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 /* Each allocation is one function: a call within would cost as much as what it does. */

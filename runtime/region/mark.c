@@ -9,8 +9,12 @@
  * and its serial, which no other mark of the process has, is never in it again.
  */
 #include "base/error.h"
+#include "region/cleanup.h"
+#include "region/count.h"
 #include "region/hold.h"
 #include "region/kinds.h"
+#include "region/large.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 ebb_mark ebb_region_mark(ebb_region handle) {

@@ -15,10 +15,12 @@
  * A list is checked first, then everything that can fail is acquired, then all is committed:
  * a failure leaves both regions, and their counters, as they were.
  */
-#include <ebb/promote.h>
-
+#include "region/promote.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
+#include "region/count.h"
+#include "region/large.h"
 #include "region/small.h"
 #include "region/survivor.h"
 #include "region/undo.h"
@@ -193,12 +195,10 @@ static bool has_weighed_before(const struct ebb_piece *block) {
     return false;
 }
 
-/*
- * A block is relinked as fast as another is placed, whatever its size; a copy is paid by the byte,
- * a run of pages once. So relinking wins where the blocks of a run have RUN_WORTH bytes; then the
- * bytes that it pins must be allowed. Blocks that share pages become one run and are weighed as
- * one; if it is not worth it, none keeps its flag. No product overflows: addresses have 47 bits.
- */
+/* A copy is paid by the byte, a run of pages once: so relinking wins where the blocks of a run have
+ * RUN_WORTH bytes, and pins no more than is allowed. Blocks that share pages become one run and are
+ * weighed as one; if it is not worth it, none keeps its flag. No product overflows: addresses have
+ * 47 bits. */
 static void weigh(struct ebb_piece *first, unsigned percent) {
     const struct ebb_piece *last = first;
     size_t bytes = 0;

@@ -27,7 +27,9 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "region/block.h"
 #include "region/hold.h"
+#include "region/large.h"
 #include "region/small.h"
 
 #include <string.h>

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * region.h - the private body of a region, and what its parts offer each other.
+ * region.h - the private body of a region, its handle and its life; what it consists of is beside:
  *
  *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
- *     small.c     the small lane: windows and bumping      where small blocks go
+ *     small.h     the small lane: windows and bumping      where small blocks go
  *     holes.h     room between its live blocks
- *     large.c     the large lane: best fit in runs         where large blocks go
- *     runs.c      the runs of pages under both lanes
- *     block.c     the public functions on blocks           which lane, which error
- *     count.c     counters and budgets                     what it costs
+ *     large.h     the large lane: best fit in runs         where large blocks go
+ *     runs.h      the runs of pages under both lanes
+ *     keeper.h    what a root that stays open gives back
+ *     block.h     blocks, whichever lane they are in       which lane, which error
+ *     count.h     counters and budgets                     what it costs
  *     mark.c      mark, rewind, reset
- *     cleanup.c   callbacks when it ends
+ *     cleanup.h   callbacks when it ends
  *     kinds.h     objects that it owns, counted by kind
- *     promote.c   what leaves: copy, relink
+ *     promote.h   what leaves: copy, relink
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
  *     due.c       a step that repeats to the letter
- *     remote.c    releases by other threads
+ *     remote.h    releases by other threads
  *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
  *     undo.h      failed calls leave no trace
@@ -330,22 +331,7 @@ static inline void region_shut_due(struct region *region) {
     region->lane.due = &due_nothing;
 }
 
-/* ---- cleanup.c ---- */
-
-/* Registers a node, which lies where no other process can write. */
-void cleanup_enlist(struct region *region, struct ebb_cleanup *node);
-
-/* The same, but it runs after all others, whenever they are registered. */
-void cleanup_enlist_last(struct region *region, struct ebb_cleanup *node);
-
-/* Takes the node out of its list, if it is in one. */
-void cleanup_delist(struct ebb_cleanup *node);
-
-/* True if the node is in the list of a region that the parent process of a fork has open. */
-bool cleanup_is_lost(const struct ebb_cleanup *node);
-
-/* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
-void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
+/* ---- its state ---- */
 
 /* True while the region closes because its contents are sent: blocks that cleanups release then
  * keep their bytes and place, except those that a failing call took (undo.h). Its thread. */
@@ -359,169 +345,6 @@ static inline void region_poison(const struct region *region, uintptr_t addr, si
         pool_poison(region->pool, addr, bytes);
 }
 
-/* ---- large.c ---- */
-
-/* A block, or NULL with an error; with `alone` a refusal goes on as block_refused(). */
-void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone);
-
-/* For a valid request, at the end of a free place: out of the way of later blocks. */
-void *large_alloc_behind(struct region *region, size_t bytes, size_t align);
-
-/* large_alloc() with `alone`, for more than EBB_SMALL_MAX_BYTES at the usual alignment in a region
- * without a track; with a short cut for the simple case. */
-void *large_alloc_plain(struct region *region, size_t bytes);
-
-int large_release(struct region *region, struct ebb_piece *block);       /* 0 */
-int large_release_plain(struct region *region, struct ebb_piece *block); /* with a short cut */
-int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);
-
-/* A place of `bytes` (multiple of EBB_UNIT) on no list, or NULL with an error. */
-struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align);
-
-/* Frees a place and merges it with its neighbours. */
-void large_free(struct region *region, struct ebb_piece *piece);
-
-/* Frees the loose block, if there is one. */
-void large_settle(struct region *region);
-
-/* ---- runs.c ---- */
-
-/* Gives a run back to the pool: `run`, or the one that the free piece `piece` fills. */
-void runs_give(struct region *region, struct ebb_piece *run);
-void runs_give_empty(struct region *region, struct ebb_piece *piece);
-
-/* Gives the whole pages of a free piece from `from` on back to the pool, for good: later steps are
- * not expected to need them. What lies before and behind them becomes two runs. Does nothing if no
- * entries are left. */
-void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
-
-/* The same for all free pieces. */
-void runs_give_free(struct region *region);
-
-/* The region's run around `addr`, found without reading what other threads may change. */
-struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
-
-/* The run holds no arena any more. Takes the pool's lock, as neighbours may look. */
-void runs_unmark(struct region *region, struct ebb_piece *run);
-
-/* Claims the hot pages around all runs and joins runs that touch; true if anything changed, so that
- * there may be room now. Where the pool's limit might refuse other pages, claims only those that
- * make the room. */
-bool runs_claim(struct region *region, size_t bytes, size_t align);
-
-/* Makes the top long enough for `bytes` at `align`. */
-int runs_grow(struct region *region, size_t bytes, size_t align);
-
-/* True if a new run, or the grown top, could hold the block once the run `other` is given back. */
-bool runs_could_serve(const struct region *region, const struct ebb_piece *other, size_t bytes,
-                      size_t align);
-
-/* Reserves exactly `bytes`, rounded to pages, as the region's first run. */
-int runs_reserve(struct region *region, size_t bytes);
-
-/* Forgets all blocks, keeps at most `keep` bytes of runs and lists the others in *given. */
-void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
-
-/* Bytes of pages needed so far, without the part of the main run that was never used. */
-size_t runs_measured(const struct region *region);
-
-/* ---- keeper.c ---- */
-
-/* A step below the root has ended. */
-void keeper_step_ended(struct region *keeper);
-
-/* Gives back what is free between its blocks: all of it if `wholly`, else some, the largest pieces
- * first, and only if half of what it has is free. */
-void keeper_settle(struct region *keeper, bool wholly);
-
-/* A place joins the free piece behind it, in which nothing was put since the last look. */
-void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
-                       const struct ebb_piece *after);
-
-/* ---- block.c ---- */
-
-/* A block of the region, with the errors of ebb_region_alloc(); notes `site` if the region does. */
-void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site);
-
-/* The same with a short cut, for objects and their arrays. */
-void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site);
-
-/* block_allocate() with a key for the place in the program, for regions that follow a plan. A block
- * that survived earlier steps may be born in the parent. */
-void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
-                           const void *site);
-
-/* block_allocate() where no other process can write. */
-void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site);
-
-/* The same even in a sealed region: for bookkeeping, by a caller with nothing half done. The sizes
- * are valid. */
-void *block_place_private(struct region *region, size_t bytes, size_t align);
-
-/* The same in the region's own pages, even shared ones. */
-void *block_place(struct region *region, size_t bytes, size_t align);
-
-/* For a request of the program that no lane could serve: tries again if other threads have released
- * something; else calls the program's handler (exhausted.h) and returns NULL. */
-void *block_refused(struct region *region, size_t bytes, size_t align);
-
-/* The owner of the block at `addr` in the pages of `place`: `place`, a step below it, or the region
- * whose safe it is. */
-struct region *block_owner(struct region *place, uintptr_t addr);
-
-/* Opens or shuts the short cuts of releases, as the region's state asks. */
-void block_set_quick(struct region *region);
-
-/* A live block as it was found. */
-struct block_place {
-    struct region *owner;    /* of the piece: the region that was asked, its parent or its safe */
-    struct ebb_piece *piece; /* its own, or the window or arena around it */
-    struct track_slot *slot; /* of one in an arena */
-    size_t requested;
-};
-
-/* Finds the live block at `address`, or says why there is none. */
-int block_find(struct region *region, const void *address, struct block_place *place);
-
-/* ---- count.c ---- */
-
-/* Counts `bytes` against all budgets on the way up; EBB_E_REGION_LIMIT or _POOL_LIMIT. */
-int count_charge(struct region *region, size_t bytes);
-void count_give_back(struct region *region, size_t bytes);
-
-static inline void count_uncharge(struct region *region, size_t bytes) {
-    if (region->metered)
-        count_give_back(region, bytes);
-}
-
-/* The same for the budgets below `until` only. */
-void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
-
-static inline void count_block(struct region *region, size_t requested, size_t used) {
-    region->calm = 0;
-    flow_bring(&region->counted, 1);
-    flow_bring(&region->requested, requested);
-    flow_bring(&region->used, used);
-    int64_t below = region->counted.below | region->requested.below | region->used.below;
-    if (__builtin_expect(below < 0, 0)) { /* one of them is */
-        flow_note_peak(&region->counted);
-        flow_note_peak(&region->requested);
-        flow_note_peak(&region->used);
-    }
-}
-
-static inline void count_block_gone(struct region *region, size_t requested, size_t used) {
-    flow_leave(&region->counted, 1);
-    flow_leave(&region->requested, requested);
-    flow_leave(&region->used, used);
-}
-
-size_t count_waste(const struct region *region);
-
-/* Live blocks of the region and all below it, with those born for it in its parent, and without
- * those in safes. Settle first: what others have released counts until then. */
-uint64_t count_live_blocks(struct region *region);
-
 /* ---- depart.c ---- */
 
 /*
@@ -529,61 +352,6 @@ uint64_t count_live_blocks(struct region *region);
  * by close and reset, lock held. Leaves dropped holds alone: sweep them before, without the lock.
  */
 void depart_locked(struct region *region);
-
-/* ---- remote.c ---- */
-
-/* Releases the blocks that other threads have handed in. */
-void remote_drain(struct region *region);
-
-static inline void remote_look(struct region *region) {
-    /* relaxed: who takes the list acquires it */
-    if (__builtin_expect(atomic_load_explicit(&region->remote, memory_order_relaxed) != NULL, 0))
-        remote_drain(region);
-}
-
-/* The same in the whole tree, whose blocks all count towards the limits above and the pool's: for a
- * refused call that has nothing half done. True: it may try again. */
-bool remote_makes_room(struct region *region);
-
-/* True if that may help a resize of a block of `owner` that was refused with the code `refusal`. */
-bool remote_may_allow(const struct region *owner, int refusal);
-
-/* hold_sweep(), also in the middle of a call that undoes what it did. */
-void remote_sweep(struct region *region);
-
-/* Drains and sweeps: before blocks are counted, or looked up for the caller. */
-void remote_settle(struct region *region);
-
-/* The same for all regions below, too: what was released there may lie in one further up. */
-void remote_settle_below(struct region *region);
-
-/* ---- promote.c ---- */
-
-/* Adds `more` to `cost`, which may be NULL. */
-void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
-
-/* Counts the bytes that a promotion took from the source to a region above. */
-static inline void promoted_count(struct region *source, const struct ebb_promoted *cost) {
-    source->promoted += cost->copied_bytes + cost->relinked_bytes;
-}
-
-/* A mode besides those of ebb/promote.h: by copy, even if the block was born in the target, since
- * others go on using the original. */
-#define PROMOTE_APART (EBB_PROMOTE_RELINK + 1)
-
-/* Promotes blocks of objects as ebb_promote() does. `anywhere`: by copy, to any region. */
-int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
-                   size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);
-
-/* As ebb_promote(), from a step that ends next: if survivors are few they are copied where they can
- * be, so that the next steps find its pages in one piece. `site`: who promotes; *apart: how many of
- * the copied blocks lay in a safe. */
-int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
-                           size_t count, const void *site, struct ebb_promoted *cost,
-                           uint64_t *apart);
-
-/* A departed block is released before its host closes: it becomes an entry of the host again. */
-void promote_return(struct region *owner, struct ebb_piece *block);
 
 /* ---- device.c ---- */
 

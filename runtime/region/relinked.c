@@ -17,6 +17,7 @@
  */
 #include "base/check.h"
 #include "region/relinked.h"
+#include "region/runs.h"
 
 #define GAP_LEAST ((size_t)16 * EBB_PAGE)
 #define GAP_PART 256 /* of the run */

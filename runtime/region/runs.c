@@ -16,6 +16,7 @@
  * Invariant: between run.first and run.end pieces tile the run. A function that fails has taken
  * nothing.
  */
+#include "region/runs.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"

@@ -15,8 +15,11 @@
 #include "region/safe.h"
 #include "base/error.h"
 #include "pool/shared.h"
+#include "region/block.h"
+#include "region/cleanup.h"
 #include "region/exhausted.h"
 #include "region/kinds.h"
+#include "region/remote.h"
 
 #include <stdio.h>
 

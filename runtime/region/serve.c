@@ -13,6 +13,8 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "region/count.h"
+#include "region/remote.h"
 #include "region/small.h"
 
 #define KEYS_AHEAD 4           /* places that a key is followed at once */

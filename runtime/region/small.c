@@ -23,6 +23,9 @@
 #include "base/error.h"
 #include "region/holes.h"
 #include "region/small.h"
+#include "region/count.h"
+#include "region/large.h"
+#include "region/remote.h"
 
 #include <string.h>
 

@@ -9,6 +9,10 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
+#include "region/block.h"
+#include "region/count.h"
+#include "region/remote.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {

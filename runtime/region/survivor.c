@@ -12,6 +12,8 @@
 #include "region/survivor.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
+#include "region/promote.h"
 #include "region/small.h"
 
 #define LISTED ((uint16_t)0x4000) /* in start maps */

@@ -16,6 +16,8 @@
  * Invariant: every live block lies in one stretch, which block_at names.
  */
 #include "base/check.h"
+#include "region/large.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 /* The part of the arena that is not cut yet, and the stretch being gathered. */

@@ -9,7 +9,9 @@
 #include "region/track.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/block.h"
 #include "region/hold.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 #include <string.h>

@@ -14,8 +14,12 @@
 #include "base/name.h"
 #include "base/os.h"
 #include "pool/shared.h"
+#include "region/cleanup.h"
+#include "region/count.h"
 #include "region/hold.h"
+#include "region/keeper.h"
 #include "region/kinds.h"
+#include "region/runs.h"
 #include "region/small.h"
 
 #include <assert.h>

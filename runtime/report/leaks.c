@@ -8,6 +8,7 @@
  * released first.
  */
 #include "base/error.h"
+#include "region/remote.h"
 #include "region/small.h"
 #include "report/text.h"
 

@@ -7,6 +7,8 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
+#include "region/count.h"
+#include "region/remote.h"
 #include "region/small.h"
 #include "report/text.h"
 

@@ -5,6 +5,7 @@
  *
  *   costs CASE COUNT
  */
+#include "region/keeper.h"
 #include "costs/cases.h"
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
@@ -13,7 +14,6 @@
 #include "plan/packing.h"
 #include "pool/pages.h"
 #include "pool/range.h"
-#include "region/region.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * much more than those need, in whichever order they go, and whatever the thread does then; and how
  * pages go that nobody needs.
  */
+#include "region/keeper.h"
 #include "malloc/scoped.h"
 
 #include "base/os.h"

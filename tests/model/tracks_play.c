@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tracks_play.c - one step is played; what it should have done is known. */
+#include "region/block.h"
 #include "model/tracks.h"
 
 #include <pthread.h>
