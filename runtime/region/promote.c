@@ -24,14 +24,9 @@
 #include "region/small.h"
 #include "region/survivor.h"
 #include "region/undo.h"
+#include "region/weigh.h"
 
 #include <string.h>
-
-/* A run of its own costs as much as copying 3 KiB, its way back included; auto asks for a page. */
-#define RUN_WORTH EBB_PAGE
-
-#define FEW_PART 4 /* of a step's pages: survivors that do not cut them, but are copied */
-#define FEW_MOST ((size_t)4 << 20)
 
 struct promotion {
     struct region *source, *target;
@@ -88,11 +83,17 @@ static bool can_relink(const struct promotion *promotion, const struct ebb_piece
     return !source->heir || source->heir == promotion->target;
 }
 
-static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+/* The same for a large block, as it was asked for and as it lies. */
+static bool can_relink_so(const struct promotion *promotion,
+                          const struct ebb_survivor *survivor) {
     int mode = survivor->mode & SURVIVOR_MODE;
-    return survivor_is(survivor, SURVIVOR_LARGE) && mode != EBB_PROMOTE_COPY &&
-           mode != PROMOTE_APART && !(survivor->mode & SURVIVOR_NEEDED) &&
-           survivor_is_aligned(survivor) && can_relink(promotion, survivor->scratch);
+    return mode != EBB_PROMOTE_COPY && mode != PROMOTE_APART &&
+           !(survivor->mode & SURVIVOR_NEEDED) && survivor_is_aligned(survivor) &&
+           can_relink(promotion, survivor->scratch);
+}
+
+static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    return survivor_is(survivor, SURVIVOR_LARGE) && can_relink_so(promotion, survivor);
 }
 
 /* True if it may be relinked and has no run of its own to take along. */
@@ -109,13 +110,17 @@ static void allow(struct promotion *promotion, const struct ebb_survivor *surviv
         promotion->percent = percent;
 }
 
-/* Unlists a valid list, except what is to be weighed. */
-static void unlist_rest(const struct promotion *promotion) {
+/* Unlists a valid list, except what is to be weighed; true if anything is. */
+static bool unlist_rest(const struct promotion *promotion) {
+    bool weighs = false;
     for (size_t i = 0; i < promotion->count; i++) {
         const struct ebb_survivor *survivor = &promotion->list[i];
-        if (!promotion->percent || !is_weighable(promotion, survivor))
+        if (promotion->percent && is_weighable(promotion, survivor))
+            weighs = true;
+        else
             survivor_list(survivor, false);
     }
+    return weighs;
 }
 
 /* Finds and lists a valid survivor that was born in the target, as nearly all are in a step that
@@ -176,92 +181,24 @@ static int check_regions(const struct promotion *promotion) {
     return 0;
 }
 
-/* ---- choosing ---- */
+/* ---- acquiring ---- */
 
-/* The next block above that is weighed and shares a page with this one, or NULL. */
-static struct ebb_piece *weighed_after(const struct ebb_piece *block) {
-    uintptr_t end = size_align(piece_end(block), EBB_PAGE);
-    for (struct ebb_piece *at = block->after; at && at->addr < end; at = at->after)
-        if (at->state == PIECE_BLOCK && at->flag)
-            return at;
-    return NULL;
-}
-
-static bool has_weighed_before(const struct ebb_piece *block) {
-    uintptr_t from = size_align_down(block->addr, EBB_PAGE);
-    for (struct ebb_piece *at = block->before; at && piece_end(at) > from; at = at->before)
-        if (at->state == PIECE_BLOCK && at->flag)
-            return true;
-    return false;
-}
-
-/* A copy is paid by the byte, a run of pages once: so relinking wins where the blocks of a run have
- * RUN_WORTH bytes, and pins no more than is allowed. Blocks that share pages become one run and are
- * weighed as one; if it is not worth it, none keeps its flag. No product overflows: addresses have
- * 47 bits. */
-static void weigh(struct ebb_piece *first, unsigned percent) {
-    const struct ebb_piece *last = first;
-    size_t bytes = 0;
-    for (struct ebb_piece *at = first; at; at = weighed_after(at)) {
-        bytes += at->block.requested;
-        last = at;
-    }
-    size_t pages = size_align(piece_end(last), EBB_PAGE) - size_align_down(first->addr, EBB_PAGE);
-    if (bytes >= RUN_WORTH && (pages - bytes) * 100 <= bytes * percent)
-        return;
-    for (struct ebb_piece *at = first, *next; at; at = next) {
-        next = weighed_after(at);
-        at->flag = false;
-    }
-}
-
-/* True if the survivors at the end of a step are so few bytes that they are copied: relinked, they
- * would leave the next steps its pages in parts. */
-static bool are_few(const struct promotion *promotion) {
-    size_t bytes = 0;
-    if (!promotion->ends_step)
-        return false;
-    for (size_t i = 0; i < promotion->count; i++) {
-        const struct ebb_survivor *survivor = &promotion->list[i];
-        const struct ebb_piece *piece = survivor->scratch;
-        bool is_auto = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_AUTO;
-        bytes += is_auto && survivor_is(survivor, SURVIVOR_LARGE) && piece->flag ? piece->bytes : 0;
-    }
-    return bytes <= size_smaller(promotion->source->reserved.current / FEW_PART, FEW_MOST);
-}
-
-/* Weighs what is listed: what auto relinks keeps its flag. */
-static void weigh_all(const struct promotion *promotion) {
-    if (!promotion->percent)
-        return;
-    bool few = are_few(promotion);
-    for (size_t i = 0; i < promotion->count; i++) {
-        const struct ebb_survivor *survivor = &promotion->list[i];
-        struct ebb_piece *piece = survivor->scratch;
-        if (!survivor_is(survivor, SURVIVOR_LARGE) || !piece->flag)
-            continue;
-        if (few)
-            piece->flag = false;
-        else if (!has_weighed_before(piece))
-            weigh(piece, promotion->percent);
-    }
-}
-
+/* One that stays may be gone meanwhile, by the hand of another thread. */
 static void forget_weight(const struct ebb_survivor *survivor) {
     struct ebb_piece *piece = survivor->scratch;
     if (survivor_is(survivor, SURVIVOR_LARGE) && piece->state == PIECE_BLOCK)
         piece->flag = false;
 }
 
-static bool should_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
-    const struct ebb_piece *piece = survivor->scratch;
-    if (!may_relink(promotion, survivor))
-        return false;
+/* A large block that leaves is relinked if that was asked for, if it has a run of its own, or if it
+ * was weighed and found worth it. */
+static void choose_way(const struct promotion *promotion, struct ebb_survivor *survivor) {
+    struct ebb_piece *piece = survivor->scratch;
     bool asked = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_RELINK;
-    return asked || piece->block.run || piece->flag;
+    if ((asked || piece->flag || piece->block.run) && can_relink_so(promotion, survivor))
+        survivor->mode ^= SURVIVOR_COPIED ^ SURVIVOR_RELINKED;
+    piece->flag = false;
 }
-
-/* ---- acquiring ---- */
 
 /* True if the copy must not lie in shared memory: of objects only elements that lay there may. */
 static bool is_private(const struct promotion *promotion, const void *block) {
@@ -293,9 +230,10 @@ static void *copy_block(struct promotion *promotion, const struct ebb_survivor *
 
 /* Acquires what one survivor needs into its scratch; a failure leaves its block as it was. */
 static int acquire(struct promotion *promotion, struct ebb_survivor *survivor) {
-    if ((survivor->mode & SURVIVOR_WAY) != SURVIVOR_STAYS && should_relink(promotion, survivor))
-        survivor->mode ^= SURVIVOR_COPIED ^ SURVIVOR_RELINKED;
-    forget_weight(survivor);
+    if ((survivor->mode & SURVIVOR_WAY) == SURVIVOR_STAYS)
+        forget_weight(survivor);
+    else if (survivor_is(survivor, SURVIVOR_LARGE))
+        choose_way(promotion, survivor);
     int way = survivor->mode & SURVIVOR_WAY;
     if (way == SURVIVOR_RELINKED) {
         survivor->scratch = piece_take(&promotion->target->store);
@@ -480,8 +418,9 @@ static int acquire_and_commit(struct promotion *promotion) {
     undo_remember(promotion->target, &undo);
     for (size_t i = 0; i < promotion->count; i++)
         allow(promotion, &promotion->list[i]);
-    unlist_rest(promotion);
-    weigh_all(promotion);
+    if (unlist_rest(promotion))
+        weigh_survivors(promotion->list, promotion->count, promotion->percent,
+                        promotion->ends_step ? promotion->source : NULL);
     int result = acquire_all(promotion);
     if (result)
         undo_restore(promotion->target, &undo);
