@@ -8,6 +8,7 @@
  *     holes.h     room between its live blocks
  *     large.h     the large lane: best fit in runs         where large blocks go
  *     runs.h      the runs of pages under both lanes
+ *     cut.c       free pages inside of runs go back
  *     keeper.h    what a root that stays open gives back
  *     block.h     blocks, whichever lane they are in       which lane, which error
  *     count.h     counters and budgets                     what it costs
@@ -15,6 +16,7 @@
  *     cleanup.h   callbacks when it ends
  *     kinds.h     objects that it owns, counted by kind
  *     promote.h   what leaves: copy, relink
+ *     weigh.h     which of the two, where that is ebb's choice
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded

@@ -37,8 +37,8 @@ static size_t clamp(size_t value, size_t least, size_t most) {
 
 /* ---- pieces at the end of a run ---- */
 
-static struct ebb_piece *new_piece(struct region *region, uintptr_t addr, size_t bytes,
-                                   enum piece_state state) {
+struct ebb_piece *runs_new_piece(struct region *region, uintptr_t addr, size_t bytes,
+                                 enum piece_state state) {
     struct ebb_piece *piece = piece_take(&region->store);
     CHECK(piece);
     *piece = (struct ebb_piece){.addr = addr, .bytes = bytes};
@@ -47,8 +47,7 @@ static struct ebb_piece *new_piece(struct region *region, uintptr_t addr, size_t
     return piece;
 }
 
-/* The top becomes an ordinary free piece. */
-static void retire_top(struct region *region) {
+void runs_retire_top(struct region *region) {
     if (!region->top)
         return;
     region->top->state = PIECE_FREE;
@@ -56,8 +55,7 @@ static void retire_top(struct region *region) {
     region->top = NULL;
 }
 
-/* If the main run ends with a free piece, that is the top. */
-static void find_top(struct region *region) {
+void runs_find_top(struct region *region) {
     struct ebb_piece *last = region->main_run->run.end->before;
     if (region->top || last->state != PIECE_FREE)
         return;
@@ -69,7 +67,7 @@ static void find_top(struct region *region) {
 /* A new free piece in front of the end of a run. */
 static void insert_last(struct region *region, struct ebb_piece *run, size_t bytes) {
     struct ebb_piece *end = run->run.end;
-    struct ebb_piece *piece = new_piece(region, end->addr, bytes, PIECE_FREE);
+    struct ebb_piece *piece = runs_new_piece(region, end->addr, bytes, PIECE_FREE);
     piece->before = end->before;
     piece->after = end;
     end->before->after = piece;
@@ -92,7 +90,7 @@ static void lengthen(struct region *region, struct ebb_piece *run, size_t bytes)
     run->run.end->addr += bytes;
     meter_add(&region->reserved, bytes);
     if (run == region->main_run)
-        find_top(region);
+        runs_find_top(region);
 }
 
 /* The run became longer at its start: its first piece is free, or a new one is. */
@@ -108,7 +106,7 @@ static void lengthen_before(struct region *region, struct ebb_piece *run, size_t
             fit_insert(&region->fit, first);
         return;
     }
-    struct ebb_piece *piece = new_piece(region, run->addr, bytes, PIECE_FREE);
+    struct ebb_piece *piece = runs_new_piece(region, run->addr, bytes, PIECE_FREE);
     piece->after = first;
     first->before = piece;
     run->run.first = piece;
@@ -119,9 +117,9 @@ static void lengthen_before(struct region *region, struct ebb_piece *run, size_t
 
 /* A run becomes the main run, wholly free. Two entries are prepared. */
 static void add(struct region *region, struct ebb_piece *run) {
-    retire_top(region);
-    struct ebb_piece *top = new_piece(region, run->addr, run->bytes, PIECE_TOP);
-    struct ebb_piece *end = new_piece(region, piece_end(run), 0, PIECE_END);
+    runs_retire_top(region);
+    struct ebb_piece *top = runs_new_piece(region, run->addr, run->bytes, PIECE_TOP);
+    struct ebb_piece *end = runs_new_piece(region, piece_end(run), 0, PIECE_END);
     top->after = end;
     end->before = top;
     run->run.first = top;
@@ -163,125 +161,6 @@ void runs_give_empty(struct region *region, struct ebb_piece *piece) {
     piece_give(&region->store, run->run.end);
     piece_give(&region->store, piece);
     runs_give(region, run);
-}
-
-/* ---- giving in part ---- */
-
-/* What lies behind `to` in a run is a run of its own: it begins with the rest of `piece`, which
- * is free, or what follows that. Two entries are prepared. */
-static void split_behind(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
-                         uintptr_t to) {
-    struct ebb_piece *end = run->run.end, *next = piece->after;
-    struct ebb_piece *behind = pages_split(&region->pool->pages, run, to);
-    size_t bytes = piece_end(piece) - to;
-    if (bytes) {
-        struct ebb_piece *rest = new_piece(region, to, bytes, PIECE_FREE);
-        rest->after = next;
-        fit_insert(&region->fit, rest);
-        next->before = rest;
-        next = rest;
-    }
-    next->before = NULL;
-    behind->run.first = next;
-    behind->run.end = end;
-    end->end.run = behind;
-    piece_push(&region->runs, behind);
-    region->run_count++;
-    piece->bytes = to - piece->addr;
-    if (region->main_run == run)
-        region->main_run = behind;
-}
-
-/* A run that has become shorter ends with the rest of `piece`, which is free, or with what comes
- * before that: the result is a run of the pages behind. One entry is prepared. */
-static struct ebb_piece *split_before(struct region *region, struct ebb_piece *run,
-                                      struct ebb_piece *piece, uintptr_t from) {
-    struct ebb_piece *cut = pages_split(&region->pool->pages, run, from), *last = piece->before;
-    piece->bytes = from - piece->addr;
-    if (piece->bytes) {
-        last = piece;
-        fit_insert(&region->fit, piece);
-    } else {
-        piece_give(&region->store, piece);
-    }
-    struct ebb_piece *end = new_piece(region, from, 0, PIECE_END);
-    end->before = last;
-    end->end.run = run;
-    last->after = end;
-    run->run.end = end;
-    return cut;
-}
-
-/* Nothing but the piece is in the run any more. */
-static struct ebb_piece *unlink_run(struct region *region, struct ebb_piece *run,
-                                    struct ebb_piece *piece) {
-    piece_give(&region->store, piece);
-    piece_unlink(&region->runs, run);
-    region->run_count--;
-    if (region->main_run == run)
-        region->main_run = NULL;
-    return run;
-}
-
-/* The pages [from, to) of a free piece go. Entries are prepared. */
-static void give_part_locked(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
-                             uintptr_t from, uintptr_t to) {
-    if (run == region->main_run)
-        retire_top(region);
-    fit_remove(&region->fit, piece);
-    if (to < piece_end(run))
-        split_behind(region, run, piece, to);
-    else
-        piece_give(&region->store, run->run.end);
-    bool has_before = from > run->addr;
-    struct ebb_piece *given = has_before ? split_before(region, run, piece, from)
-                                         : unlink_run(region, run, piece);
-    if (region->main_run)
-        find_top(region);
-    size_t bytes = given->bytes;
-    meter_subtract(&region->reserved, bytes);
-    given->next = NULL;
-    pool_give_list_locked(region->pool, given);
-    pool_needs_less_locked(region->pool, bytes);
-}
-
-static void give_part(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
-                      uintptr_t from) {
-    struct ebb_pool *pool = region->pool;
-    uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
-    from = size_align(from, EBB_PAGE);
-    if (from >= to || run->pins || !piece_prepare(&region->store, 2))
-        return;
-    pthread_mutex_lock(&pool->lock);
-    if (pages_prepare_cut(&pool->pages))
-        give_part_locked(region, run, piece, from, to);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
-    give_part(region, runs_around(region, piece->addr), piece, from);
-}
-
-static bool is_free(const struct ebb_piece *piece) {
-    return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
-}
-
-/* From its end: what stays behind is a short run each time, and is named as such. */
-static void give_free_of(struct region *region, struct ebb_piece *run) {
-    struct ebb_piece *piece = run->run.end->before, *before;
-    for (; piece; piece = before) {
-        before = piece->before;
-        if (is_free(piece))
-            give_part(region, run, piece, piece->addr);
-    }
-}
-
-void runs_give_free(struct region *region) {
-    for (struct ebb_piece *run = region->runs, *next; run; run = next) {
-        next = run->next; /* new ones are in front */
-        if (!run->flag && !run->pins)
-            give_free_of(region, run);
-    }
 }
 
 /* ---- claiming and joining ---- */
@@ -329,7 +208,7 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
     struct ebb_piece *after = run->after, joined = *after;
     bool main = region->main_run == run || region->main_run == after;
     if (region->main_run == run) {
-        retire_top(region);
+        runs_retire_top(region);
         region->needed = piece_end(after);
     }
     piece_unlink(&region->runs, after);
@@ -338,7 +217,7 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
     chain(region, run, &joined);
     if (main) {
         region->main_run = run;
-        find_top(region);
+        runs_find_top(region);
     }
 }
 
@@ -401,16 +280,16 @@ static uintptr_t room_end(const struct region *region, const struct ebb_piece *r
     uintptr_t end = piece_end(run) + claimed;
     if (claimed)
         next = next->bytes == claimed ? next->after : NULL;
-    return is_joined(next, run) && is_free(next->run.first) ? piece_end(next->run.first) : end;
+    return is_joined(next, run) && runs_is_free(next->run.first) ? piece_end(next->run.first) : end;
 }
 
 /* True if claiming around the run makes room at one of its ends for so many bytes. */
 static bool gets_room(const struct region *region, const struct ebb_piece *run, size_t bytes) {
     const struct ebb_piece *first = run->run.first, *last = run->run.end->before;
     uintptr_t start = run->addr - claimed_of(run->before, most_claimed(region));
-    uintptr_t start_end = is_free(first) ? piece_end(first) : run->addr;
-    uintptr_t behind = is_free(last) ? last->addr : piece_end(run);
-    if (last == first && is_free(first))
+    uintptr_t start_end = runs_is_free(first) ? piece_end(first) : run->addr;
+    uintptr_t behind = runs_is_free(last) ? last->addr : piece_end(run);
+    if (last == first && runs_is_free(first))
         behind = start;
     return bytes <= start_end - start || bytes <= room_end(region, run) - behind;
 }

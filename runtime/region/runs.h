@@ -9,14 +9,6 @@
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
-/* Gives the whole pages of a free piece from `from` on back to the pool, for good: later steps are
- * not expected to need them. What lies before and behind them becomes two runs. Does nothing if no
- * entries are left. */
-void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
-
-/* The same for all free pieces. */
-void runs_give_free(struct region *region);
-
 /* The region's run around `addr`, found without reading what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
@@ -43,5 +35,31 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
 
 /* Bytes of pages needed so far, without the part of the main run that was never used. */
 size_t runs_measured(const struct region *region);
+
+/* ---- cut.c ---- */
+
+/* Gives the whole pages of a free piece from `from` on back to the pool, for good: later steps are
+ * not expected to need them. What lies before and behind them becomes two runs. Does nothing if no
+ * entries are left. */
+void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
+
+/* The same for all free pieces. */
+void runs_give_free(struct region *region);
+
+/* ---- runs.c, for cut.c ---- */
+
+/* A new piece of the region, alone. Its entry is prepared. */
+struct ebb_piece *runs_new_piece(struct region *region, uintptr_t addr, size_t bytes,
+                                 enum piece_state state);
+
+/* The top becomes an ordinary free piece. */
+void runs_retire_top(struct region *region);
+
+/* If the main run ends with a free piece, that is the top. */
+void runs_find_top(struct region *region);
+
+static inline bool runs_is_free(const struct ebb_piece *piece) {
+    return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
+}
 
 #endif
