@@ -181,4 +181,35 @@ size_t pages_cool_least(const struct pages *pages);
 /* Walks all slabs; aborts if an invariant does not hold. */
 void pages_check(const struct pages *pages);
 
+/* ---- shared by the files of the page heap: pages.c, slabs.c, grow.c, cut.c ---- */
+
+/* A piece without neighbours, whatever its entry was before. */
+static inline void pages_begin_piece(struct ebb_piece *piece, uintptr_t addr, size_t bytes,
+                                     enum piece_state state) {
+    piece_put_word(piece, 0);
+    piece_put_addr(piece, addr);
+    piece_put_bytes(piece, bytes);
+    piece_put_state(piece, state);
+    piece->before = piece->after = piece->next = piece->prev = NULL;
+}
+
+static inline void pages_become_run(struct ebb_piece *piece) {
+    piece_put_state(piece, PIECE_RUN);
+    piece->flag = false;
+    piece->pins = 0;
+    piece->run.first = piece->run.end = NULL;
+}
+
+static inline struct fit *pages_fit_of(struct pages *pages, const struct ebb_piece *piece) {
+    return piece->state == PIECE_HOT ? &pages->hot : &pages->cold;
+}
+
+/* Cold pages are about to become part of a run; false: error set. */
+static inline bool pages_warm(struct pages *pages, uintptr_t addr, size_t bytes) {
+    return !pages->kind->warm || pages->kind->warm(pages, addr, bytes) == 0;
+}
+
+/* If `old` was the first piece of its slab, `piece` is now. */
+void pages_fix_slab(struct pages *pages, const struct ebb_piece *old, struct ebb_piece *piece);
+
 #endif

@@ -264,6 +264,11 @@ static inline uintptr_t piece_end(const struct ebb_piece *piece) {
     return piece->addr + piece->bytes;
 }
 
+/* True if there is such a piece, and that is its state. */
+static inline bool piece_is(const struct ebb_piece *piece, enum piece_state state) {
+    return piece && piece->state == state;
+}
+
 /* True if the address lies in the piece. */
 static inline bool piece_covers(const struct ebb_piece *piece, uintptr_t addr) {
     return addr - piece->addr < piece->bytes;
