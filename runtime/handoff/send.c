@@ -16,6 +16,7 @@
 #include "pool/shared.h"
 #include "region/block.h"
 #include "region/hold.h"
+#include "region/lookup.h"
 #include "region/safe.h"
 #include "region/small.h"
 

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "region/block.h"
+#include "region/lookup.h"
 #include "object/adopt.h"
 #include "region/safe.h"
 #include "region/survivor.h"

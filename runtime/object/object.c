@@ -9,6 +9,7 @@
 #include "region/block.h"
 #include "object/adopt.h"
 #include "base/error.h"
+#include "region/lookup.h"
 #include "object/exchange.h"
 #include "region/safe.h"
 #include "region/small.h"

@@ -1,155 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * block.c - the public functions on blocks: which lane, which error.
+ * block.c - the public functions that make and resize blocks: which lane, which error.
  *
- * What a pointer is, is one look-up: block_at names the piece that starts there or the window
- * around it. The entry may be stale, so the piece must agree on address, state and owner before
- * it is believed. Everything that does not agree is an error that says what the pointer is.
+ * A request is served by what is due or the plan, if the region follows one, else by its lane. One
+ * that was refused is made again if other threads' releases, or the arena, made room meanwhile.
  */
 #include "region/block.h"
 #include "base/error.h"
 #include "region/exhausted.h"
-#include "region/hold.h"
 #include "region/large.h"
+#include "region/lookup.h"
+#include "region/remote.h"
 #include "region/safe.h"
 #include "region/small.h"
 
 #include <string.h>
 
-/* The real symbols behind the inline functions. */
+/* The real symbol behind the inline function. */
 extern inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align);
-extern inline int ebb_region_release(ebb_region region, void *block);
 
 #define BYTES_MOST (EBB_SIZE_MAX - EBB_ALIGN_MAX - EBB_PAGE) /* of a block */
-
-/* ---- finding ---- */
-
-static struct ebb_piece *piece_over(const struct ebb_piece *run, uintptr_t addr) {
-    struct ebb_piece *piece = run->run.first;
-    while (piece && addr >= piece_end(piece))
-        piece = piece->after;
-    return piece;
-}
-
-/* The same in a relinked run, whose survivors are only on the region's list. */
-static struct ebb_piece *survivor_over(const struct region *region, const struct ebb_piece *run,
-                                       uintptr_t addr) {
-    struct ebb_piece *block = region->blocks;
-    while (block && (block->state != PIECE_BLOCK || block->block.run != run ||
-                     addr < block->addr || addr >= piece_end(block)))
-        block = block->next;
-    return block;
-}
-
-static int report_inside(const struct region *region, const struct ebb_piece *run,
-                         uintptr_t addr) {
-    const struct ebb_piece *piece = piece_over(run, addr);
-    if (run->flag)
-        piece = survivor_over(region, run, addr);
-    if (piece && piece->state == PIECE_BLOCK && piece->owner != region->owner)
-        return error_set(EBB_E_FOREIGN, "%p was promoted from region '%s' to '%s'", (void *)addr,
-                         region->name, region_of_piece(piece)->name);
-    if (piece && (piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW))
-        return error_set(EBB_E_INTERIOR, "%p is inside a block of region '%s', %zu bytes from %p",
-                         (void *)addr, region->name,
-                         addr - piece->addr, (void *)piece->addr);
-    return error_set(EBB_E_RELEASED, "%p is in free memory of region '%s': released before",
-                     (void *)addr, region->name);
-}
-
-/* Why `addr` is no live block of the region: sets and returns the error. */
-static int report_no_block(const struct region *region, uintptr_t addr) {
-    const struct region *step = track_of_step(region, addr);
-    if (step)
-        return error_set(EBB_E_FOREIGN, "%p was born in region '%s' for a step '%s' below it, and "
-                         "was not promoted yet", (void *)addr, region->name, step->name);
-    if (!range_holds(addr))
-        return error_set(EBB_E_FOREIGN, "%p is not memory of ebb, asked in region '%s'",
-                         (void *)addr, region->name);
-    const struct ebb_piece *run = range_run_at(addr);
-    if (!run)
-        return error_set(EBB_E_FOREIGN, "%p belongs to no open region (asked in '%s')",
-                         (void *)addr, region->name);
-    if (run->owner != region->owner)
-        return error_set(EBB_E_FOREIGN, "%p belongs to region '%s', not to '%s'", (void *)addr,
-                         region_of_piece(run)->name, region->name);
-    return report_inside(region, run, addr);
-}
-
-/* The large block that starts at `addr`, or the window or arena around it, in this region; or
- * NULL. */
-static struct ebb_piece *find_place(const struct region *region, uintptr_t addr) {
-    if (!range_holds(addr))
-        return NULL;
-    struct ebb_piece *piece = range_block_at(addr);
-    uint64_t key = piece_key(piece);
-    if (key == region->window_key || key == region->arena_key)
-        return piece_covers(piece, addr) ? piece : NULL;
-    return key == region->block_key && piece->addr == addr ? piece : NULL;
-}
-
-/* The same, but not for blocks that were born there for steps. */
-static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr) {
-    struct ebb_piece *piece = find_place(region, addr);
-    return piece && region->bearers && track_of_step(region, addr) ? NULL : piece;
-}
-
-/* The parent, if a block of the region was born there. */
-static struct region *home_of(const struct region *region, uintptr_t addr) {
-    return region->track ? track_home(region->track, addr) : NULL;
-}
-
-struct region *block_owner(struct region *place, uintptr_t addr) {
-    if (!place->mixed)
-        return place;
-    if (place->safe_of)
-        return place->safe_of;
-    struct region *step = track_of_step(place, addr);
-    return step ? step : place;
-}
-
-/* Every release must be seen, whatever notes say. */
-static bool is_seen_closely(const struct region *region) {
-    return region->shared || (region->track && region->track->recording);
-}
-
-void block_set_quick(struct region *region) {
-    struct track *track = region_track(region);
-    bool watched = region->bearers || is_seen_closely(region);
-    region->mixed = region->bearers || region->shared || region->safe_of;
-    region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
-    if (track)
-        track_set_paths(track);
-}
-
-/* The live block at `addr` in a piece of the region, whoever it was born for. */
-static int find_in(struct region *region, struct ebb_piece *piece, uintptr_t addr,
-                   struct block_place *place) {
-    place->owner = region;
-    place->piece = piece;
-    if (piece->state == PIECE_BLOCK) {
-        place->requested = piece->block.requested;
-        return 0;
-    }
-    if (piece->state == PIECE_WINDOW)
-        return small_find(region, piece, addr, &place->requested);
-    place->slot = track_find(region_track(region), addr);
-    if (!place->slot)
-        return track_no_block(region->track, addr);
-    place->requested = place->slot->bytes;
-    return 0;
-}
-
-int block_find(struct region *region, const void *address, struct block_place *place) {
-    uintptr_t addr = (uintptr_t)address;
-    struct region *home = home_of(region, addr);
-    struct ebb_piece *piece = home ? find_place(home, addr) : find_piece(region, addr);
-    if (piece)
-        return find_in(home ? home : region, piece, addr, place);
-    if (region->safe && (piece = find_place(region->safe, addr)) != NULL)
-        return find_in(region->safe, piece, addr, place);
-    return report_no_block(region, addr);
-}
 
 /* ---- allocating ---- */
 
@@ -264,7 +134,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
 /* Who asked for the block, if that is noted where it lies. */
 static void note_site(const struct region *region, void *block, const void *site) {
     const struct region *parent = region->parent;
-    if (region->sites || (parent && parent->sites && home_of(region, (uintptr_t)block)))
+    if (region->sites || (parent && parent->sites && lookup_home(region, (uintptr_t)block)))
         *range_site((uintptr_t)block) = (uintptr_t)site;
 }
 
@@ -392,137 +262,7 @@ void *ebb_region_alloc_array(ebb_region handle, size_t count, size_t bytes, size
     return allocate_from(handle, total, align, __builtin_return_address(0));
 }
 
-/* ---- releasing and resizing ---- */
-
-/* The region has no piece there: a block that was born in the parent or is in its safe, or none. */
-static int release_born(struct region *region, uintptr_t addr) {
-    const struct region *home = home_of(region, addr);
-    if (!home && region->safe && find_place(region->safe, addr))
-        return ebb_region_release(region_handle(region->safe), (void *)addr);
-    if (!home)
-        return report_no_block(region, addr);
-    int result = hold_check_block(region, find_place(home, addr), addr);
-    if (!result)
-        track_end(region_track(region), addr);
-    due_resume(region->track);
-    return result;
-}
-
-static int release_planned(struct region *region, uintptr_t addr) {
-    struct track_slot *slot = track_find(region_track(region), addr);
-    if (!slot)
-        return track_no_block(region->track, addr);
-    if (slot->align & TRACK_HELD)
-        return hold_check_block(region, range_block_at(addr), addr);
-    if (!region_is_leaving(region))
-        track_release(region->track, slot);
-    due_resume(region->track);
-    return 0;
-}
-
-/* The same for a block that lies in an ordinary lane. What is being sent stays where it is. */
-static int release_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr) {
-    struct block_place place;
-    int result = hold_check_block(region, piece, addr);
-    if (result)
-        return result;
-    if (region_is_leaving(region))
-        return find_in(region, piece, addr, &place);
-    if (region->track)
-        track_note_end(region_track(region), addr); /* while the address is the region's */
-    if (piece->state == PIECE_WINDOW)
-        return small_release(region, piece, addr);
-    return large_release(region, piece);
-}
-
-static __attribute__((noinline)) int release_noting(struct track *track, struct track_slot *slot) {
-    track_note_peaks(track);
-    track_take_back(track, slot);
-    return 0;
-}
-
-/* The block that is expected, but first the peaks are looked at. */
-static __attribute__((noinline)) int release_expected(struct track *track,
-                                                      struct track_slot *slot) {
-    if (!track_is_calm(track))
-        return release_noting(track, slot);
-    track->looked = track->next;
-    track_take_back(track, slot);
-    return 0;
-}
-
-/* Everything but a small block and the expected one of a plan: out of their way. */
-static __attribute__((noinline)) int release_other(struct region *region, uintptr_t addr) {
-    if (!addr)
-        return 0;
-    struct ebb_piece *piece = find_piece(region, addr);
-    int result = !piece                        ? release_born(region, addr)
-                 : piece->state == PIECE_ARENA ? release_planned(region, addr)
-                                               : release_placed(region, piece, addr);
-    return result > 0 ? release_other(region, addr) : result; /* it is held no more */
-}
-
-/* True if the piece is the large block that begins there, and its end need not be noted. */
-static bool ends_quickly(const struct region *region, const struct ebb_piece *piece,
-                         uintptr_t addr) {
-    return piece_key(piece) == region->block_key && piece->addr == addr && !piece->pins &&
-           region->quick_key != PIECE_KEY_NONE;
-}
-
-/* True for a small block of the region's own, though others were born there for steps below. */
-static bool is_beside_births(const struct region *region, const struct ebb_piece *piece,
-                             uintptr_t addr) {
-    return region->bearers && piece_key(piece) == region->window_key &&
-           piece_covers(piece, addr) && !is_seen_closely(region) && !track_may_be_born(addr);
-}
-
-static __attribute__((noinline)) int release_beside_births(struct region *region,
-                                                           struct ebb_piece *window,
-                                                           uintptr_t addr) {
-    return small_release(region, window, addr);
-}
-
-/* All but what a plan expects: a function of its own, so that the latter needs no frame. */
-static __attribute__((noinline)) int release_ordinary(struct region *region, uintptr_t addr) {
-    if (range_holds(addr)) {
-        struct ebb_piece *piece = range_block_at(addr);
-        if (piece_key(piece) == region->quick_key && piece_covers(piece, addr))
-            return small_release(region, piece, addr);
-        if (ends_quickly(region, piece, addr))
-            return large_release_plain(region, piece);
-        if (is_beside_births(region, piece, addr))
-            return release_beside_births(region, piece, addr);
-    }
-    return release_other(region, addr);
-}
-
-static __attribute__((noinline)) int release_nowhere(ebb_region handle) {
-    region_not_found(handle);
-    return EBB_E_STALE;
-}
-
-/* The inline function has looked at the lane already, so it is one, or none. */
-int ebb_region_release_slow(ebb_region handle, void *block) {
-    struct region *region = (struct region *)handle.lane;
-    if (!region || region->lane.generation != handle.generation)
-        return release_nowhere(handle);
-    if (!region->track)
-        return release_ordinary(region, (uintptr_t)block);
-    struct track_slot *slot = track_expected(region->track, (uintptr_t)block);
-    if (!slot)
-        return release_ordinary(region, (uintptr_t)block);
-    if (track_may_peak(region->track))
-        return release_expected(region->track, slot);
-    track_take_back(region->track, slot);
-    return 0;
-}
-
-/* Finds a live block that nobody needs as it is. */
-static int find_unheld(struct region *region, const void *block, struct block_place *place) {
-    int found = block_find(region, block, place);
-    int result = found ? found : hold_check_block(region, place->piece, (uintptr_t)block);
-    return result > 0 ? find_unheld(region, block, place) : result; /* it is held no more */
-}
+/* ---- resizing ---- */
 
 static int resize(const struct block_place *place, uintptr_t addr, size_t bytes) {
     struct region *owner = place->owner;
@@ -543,7 +283,7 @@ static int resize_own(struct region *region, void *block, size_t bytes, struct b
     int result = resize(place, (uintptr_t)block, bytes);
     if (!remote_may_allow(place->owner, result) || !remote_makes_room(region))
         return result;
-    if (find_unheld(region, block, place) != 0 || resize(place, (uintptr_t)block, bytes) != 0)
+    if (block_find_unheld(region, block, place) != 0 || resize(place, (uintptr_t)block, bytes) != 0)
         return error_latest();
     error_take_back();
     return 0;
@@ -555,7 +295,7 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     if (!region)
         return EBB_E_STALE;
     remote_look(region); /* what others released may lie behind the block, or be charged */
-    int result = find_unheld(region, block, &place);
+    int result = block_find_unheld(region, block, &place);
     return result ? result : resize_own(region, block, bytes, &place);
 }
 
@@ -577,7 +317,7 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
     if (!block)
         return allocate_from(handle, bytes, align, site);
     remote_look(region); /* as in ebb_region_resize() */
-    if (!is_valid_request(region, bytes, align) || find_unheld(region, block, &old) != 0)
+    if (!is_valid_request(region, bytes, align) || block_find_unheld(region, block, &old) != 0)
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes, &old))
         return block;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * block.h - blocks of a region, from whichever lane or plan: allocated, found, owned (see block.c).
+ * block.h - blocks of a region, from whichever lane or plan (see block.c).
  */
 #ifndef EBB_REGION_BLOCK_H
 #define EBB_REGION_BLOCK_H
@@ -32,22 +32,9 @@ void *block_place(struct region *region, size_t bytes, size_t align);
  * something; else calls the program's handler (exhausted.h) and returns NULL. */
 void *block_refused(struct region *region, size_t bytes, size_t align);
 
-/* The owner of the block at `addr` in the pages of `place`: `place`, a step below it, or the region
- * whose safe it is. */
-struct region *block_owner(struct region *place, uintptr_t addr);
+/* ---- release.c ---- */
 
 /* Opens or shuts the short cuts of releases, as the region's state asks. */
 void block_set_quick(struct region *region);
-
-/* A live block as it was found. */
-struct block_place {
-    struct region *owner;    /* of the piece: the region that was asked, its parent or its safe */
-    struct ebb_piece *piece; /* its own, or the window or arena around it */
-    struct track_slot *slot; /* of one in an arena */
-    size_t requested;
-};
-
-/* Finds the live block at `address`, or says why there is none. */
-int block_find(struct region *region, const void *address, struct block_place *place);
 
 #endif

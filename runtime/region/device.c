@@ -7,7 +7,7 @@
  */
 #include "base/error.h"
 #include "pool/chunk.h"
-#include "region/block.h"
+#include "region/lookup.h"
 
 #include <ebb/device.h>
 

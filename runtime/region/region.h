@@ -10,7 +10,9 @@
  *     runs.h      the runs of pages under both lanes
  *     cut.c       free pages inside of runs go back
  *     keeper.h    what a root that stays open gives back
- *     block.h     blocks, whichever lane they are in       which lane, which error
+ *     block.h     blocks are made and resized              which lane, which error
+ *     lookup.h    the block at an address, or why none is there
+ *     release.c   blocks are released
  *     count.h     counters and budgets                     what it costs
  *     mark.c      mark, rewind, reset
  *     cleanup.h   callbacks when it ends

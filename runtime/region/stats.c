@@ -9,8 +9,8 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
-#include "region/block.h"
 #include "region/count.h"
+#include "region/lookup.h"
 #include "region/remote.h"
 #include "region/runs.h"
 #include "region/small.h"

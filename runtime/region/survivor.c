@@ -12,7 +12,7 @@
 #include "region/survivor.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "region/block.h"
+#include "region/lookup.h"
 #include "region/promote.h"
 #include "region/small.h"
 
