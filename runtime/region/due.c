@@ -26,6 +26,7 @@
  * rules of track.h: R1, since events are in the order of slots; R2, since the size is one that
  * fitted; R3, since all releases before it are done, and no slot is overdue.
  */
+#include "region/due.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "region/track.h"
@@ -376,7 +377,7 @@ static void count(struct track *track) {
     track->cursor = span->slots_to;
     if (track->passed < span->passed_to)
         track->passed = span->passed_to;
-    region_shut_due(track->region);
+    due_shut(track->region);
     due->stops++;
     due->on = false;
     due->unmarked = true;

@@ -24,6 +24,7 @@
  * Without memory for another entry, or where the record is far larger than the step, the record is
  * lost, and the step goes on.
  */
+#include "region/record.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"

@@ -22,7 +22,9 @@
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
- *     due.c       a step that repeats to the letter
+ *     tide.h      the most that it served at once
+ *     record.h    what came and went in a step
+ *     due.h       a step that repeats to the letter
  *     remote.h    releases by other threads
  *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
@@ -325,15 +327,6 @@ void region_end_work(struct region *region);
 
 /* 0, or EBB_E_CLEANUP with a text if a cleanup has failed. */
 int region_closed(const struct ebb_closed *closed);
-
-/* ---- due.c ---- */
-
-extern HIDDEN const struct ebb_due due_nothing;
-
-/* Shuts the inline path of due steps. */
-static inline void region_shut_due(struct region *region) {
-    region->lane.due = &due_nothing;
-}
 
 /* ---- its state ---- */
 

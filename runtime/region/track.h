@@ -33,7 +33,9 @@
 #ifndef EBB_REGION_TRACK_H
 #define EBB_REGION_TRACK_H
 
-#include "region/plan.h"
+#include "region/due.h"
+#include "region/record.h"
+#include "region/tide.h"
 
 /* `mark` and `bytes` are written together, and are no neighbours: the compiler would write those as
  * a vector, which takes longer. */
@@ -57,26 +59,6 @@ struct track_slot {
 #define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was requested than `bytes` says */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
-/* One allocation of a recorded step, or one that was born in the parent. */
-struct record_entry {
-    uintptr_t addr;     /* while it is alive; then 0 */
-    size_t bytes;       /* the most that was requested */
-    uint32_t passed;    /* releases before it came */
-    uint32_t rank;      /* of its release; PLAN_NEVER */
-    uint32_t until;     /* blocks that had come when it was released */
-    uint32_t key;       /* born in the parent: the note that was there before */
-    uint32_t above;     /* granules of the parent's large blocks, without the step's own */
-    uint16_t align_log2;
-    bool survived; /* promoted */
-    bool further;  /* not to the parent, or not only */
-    bool listed;   /* while a list of survivors is checked */
-    bool claimed;  /* born in the parent: as for a large block (piece.h) */
-    bool guest;    /* born in the parent, and not expected to survive */
-    bool grew;     /* in place */
-    bool bound;    /* by a call that takes no block in the parent */
-    bool outgrew;  /* came as a small block and is a large one now */
-};
-
 /* What happened in a step. */
 struct track_seen {
     uint64_t hits, hit_bytes;     /* served from the plan, in the arena or in the parent */
@@ -99,40 +81,6 @@ struct track_seen {
 /* Blocks born in the parent that other threads released. */
 struct track_drained {
     uint64_t blocks, bytes;
-};
-
-/* Blocks, granules or bytes of slots, since the last gathering. */
-struct track_tide {
-    uint64_t from; /* what had come by then, and what was skipped since */
-    uint64_t most; /* the most at once since, above what there was then */
-    uint64_t calm; /* so much may come without a new peak: `from` + `most` + what left */
-};
-
-/* A step that repeats to the letter (due.c). */
-struct due {
-    struct ebb_due *events; /* of the plan, in order, and one that never is due; NULL: no tables */
-    uint32_t *blocks;       /* for each slot: the event that is its allocation */
-    uint32_t *releases;     /* for each event that is a release: its place in the order; behind
-                               them the length of that */
-    uint32_t event_count;
-    struct due_span *spans; /* between the stops of a step */
-    ebb_region memory;      /* that the tables are in */
-    uintptr_t base;      /* of the arena that they are right for */
-    uint32_t event;      /* that the lane was put at */
-    uint32_t early_from, early_to; /* releases among these events came early in this step */
-    bool too_large;      /* no tables: they would be too large beside the plan's height */
-    bool in_order;       /* the last step was complete, and released slots in order */
-    bool tried;          /* in this step */
-    bool on;             /* the lane follows them: the track does not know how far it is */
-    bool unmarked;       /* the track knows, but slots are not marked from these on: */
-    uint32_t marked_slots, marked_passed;
-    bool paused;         /* does not go on: we may be in the middle of a call */
-    bool strayed;        /* some slots are not live or dead as the tables say */
-    bool sizes_right;    /* slots have the sizes that the tables say */
-    uint32_t span_count; /* known so far */
-    uint32_t stops, stops_most; /* of this step; as many as there may be, with its end */
-    uint32_t fails, wait; /* tries in a row that did not pay, or found no memory for tables; steps
-                             left until the next one */
 };
 
 /* A request that the arena has no gap for, nor for any larger one. If `alone`, only for this size:
@@ -318,40 +266,6 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes);
 /* Somebody outside needs the live block at `addr` (`held`), or no longer does. */
 void track_hold(struct track *track, uintptr_t addr, bool held);
 
-/* ---- due.c ---- */
-
-/* The track was tied, and its paths are open if nothing is in the way. */
-void due_begin(struct track *track);
-
-/* The track knows all again: how far the step is, what it counts, which slots are live. */
-void due_settle(struct track *track);
-
-/* Before a block that is not the due one: due_settle(); or, if the step goes on and its next slot
- * has no place, just enough to pass that inline. Then due_resume() follows. */
-void due_stop(struct track *track);
-
-/* track_gather(), and goes on along the tables. */
-void due_gather(struct track *track);
-
-/* After such a block, or release: goes on along the tables, or settles. */
-void due_resume(struct track *track);
-
-/* The slot is served with the number of bytes that it says now. */
-void due_note_size(struct track *track, uint32_t id);
-
-/* The step is over: notes whether the tables were worth it, then due_end(). */
-void due_finish(struct track *track);
-
-/* Nothing is due any more; slots say what they have, for reports. */
-void due_end(struct track *track);
-
-/* Drops the tables: the plan changes. Of a track that is not tied. */
-void due_forget(struct track *track);
-
-/* track_include() of what the track does not know yet. Any thread, while it is tied. */
-void due_include(const struct track *track, struct flow *counted, struct flow *requested,
-                 struct flow *used);
-
 /* ---- takeover.c ---- */
 
 /* A block did not fit the plan: the arena's gaps become free memory of the large lane, and what is
@@ -378,90 +292,7 @@ bool track_dissolve(struct track *track);
 /* After a takeover: a block has left its stretch of the arena. */
 void track_leave_stretch(struct track *track, uintptr_t addr);
 
-/* ---- record.c ---- */
-
-/* Notes that a block came, from any lane, its end, or its new size. `tenure`: it could have been
- * born in the parent. */
-void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
-                      bool tenure);
-void track_note_end(struct track *track, uintptr_t addr);
-void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
-
-/* The block is promoted and leaves the step. `further`: not only to the parent, or not as a whole,
- * so it had better not be born there. */
-void track_note_survivor(struct track *track, uintptr_t addr, bool further);
-
-/* A block in the parent for a slot that is tenured, or a guest's; or NULL. */
-void *track_bear(struct track *track, size_t bytes, size_t align, bool guest);
-
-/* The same for the next slot, which is tenured, and a request without a key, in the simple case.
- * NULL: it is not simple, or not valid, or the slot refuses it; then that is still the next. */
-void *track_bear_next(struct track *track, size_t bytes, size_t align);
-
-/* The entry of the block at `addr`, if it was born in the parent and not promoted yet; or NULL. */
-struct record_entry *track_find_born(const struct track *track, uintptr_t addr);
-
-/* Promotes such a block to the parent, if it is still alive: it just stays there. */
-void track_leave_to_parent(struct track *track, struct record_entry *entry, uintptr_t addr);
-
-/* The parent, if the block at `addr` was born there for the region and not promoted yet. */
-struct region *track_home(const struct track *track, uintptr_t addr);
-
-/* Ends the block at `addr`, which was born in the parent and is not held. */
-void track_end(struct track *track, uintptr_t addr);
-
-/* In a note: it names the entry of a block that was born in the parent and is the step's. So a
- * parent need not ask its bearers, who may be many, about blocks of its own. */
-#define TRACK_NOTE_BORN ((uint32_t)1 << 31)
-_Static_assert(PLAN_SLOTS_MOST < TRACK_NOTE_BORN, "they lie side by side");
-
-/* The note of the live block at an address of the range. What an arena has is noted like small
- * blocks, until it is dissolved. */
-static inline uint32_t *track_note_at(uintptr_t addr) {
-    const struct ebb_piece *piece = range_block_at(addr);
-    bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
-    return large ? range_block_note(addr) : range_note(addr);
-}
-
-/* True if the note at an address of the range says so; it may be an old one. */
-static inline bool track_may_be_born(uintptr_t addr) {
-    return *track_note_at(addr) & TRACK_NOTE_BORN;
-}
-
-/* The step that owns the block at `addr`, born in `parent`; NULL: it is the parent's own. */
-struct region *track_of_step(const struct region *parent, uintptr_t addr);
-
-/* The step is over: counts what was born in the parent for nothing, which lives until its region
- * ends. */
-void track_note_lost(struct track *track);
-
-/* Looks at how much the parent has: when a step begins or ends, or a block is born there. A parent
- * that is a planned step itself cannot tell at once, so there are no guests in it. */
-void track_note_above(struct track *track);
-
-/* Ends all blocks born in the parent and not promoted; held ones are left to the parent. */
-void track_end_born(struct track *track);
-
-/* ---- inline: tides ---- */
-
-static inline uint64_t tide_left(const struct track_tide *tide) {
-    return tide->calm - tide->from - tide->most;
-}
-
-static inline void tide_skip(struct track_tide *tide, uint64_t skipped) {
-    tide->from += skipped;
-    tide->calm += skipped;
-}
-
-/* Notes the peak, if `came` is one. */
-static inline void tide_note(struct track_tide *tide, uint64_t came) {
-    if (came > tide->calm) {
-        tide->most += came - tide->calm;
-        tide->calm = came;
-    }
-}
-
-/* ---- inline: tracks ---- */
+/* ---- inline ---- */
 
 /* True if the step follows the tables, or did until now: the track does not know everything. */
 static inline bool track_is_behind(const struct track *track) {

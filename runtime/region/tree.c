@@ -100,7 +100,7 @@ static void clear(struct region *region) {
     uint64_t mark_serial = region->mark_serial; /* marks of earlier regions never match */
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
-    region_shut_due(region);
+    due_shut(region);
     region->store = store;
     region->starts = starts;
     region->epoch = epoch;
