@@ -72,7 +72,8 @@ static int check_survivor(const struct promotion *promotion, struct ebb_survivor
     return result;
 }
 
-static bool can_relink(const struct promotion *promotion, const struct ebb_piece *piece) {
+/* True if the pages under a large block may be the target's once the source has ended. */
+static bool can_move_pages(const struct promotion *promotion, const struct ebb_piece *piece) {
     const struct region *source = promotion->source;
     if (source->track && track_was_arena(source->track, piece->addr))
         return false;
@@ -83,17 +84,16 @@ static bool can_relink(const struct promotion *promotion, const struct ebb_piece
     return !source->heir || source->heir == promotion->target;
 }
 
-/* The same for a large block, as it was asked for and as it lies. */
-static bool can_relink_so(const struct promotion *promotion,
-                          const struct ebb_survivor *survivor) {
+/* True if a large block may be relinked: as the caller asked, and as it lies. */
+static bool can_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     int mode = survivor->mode & SURVIVOR_MODE;
     return mode != EBB_PROMOTE_COPY && mode != PROMOTE_APART &&
            !(survivor->mode & SURVIVOR_NEEDED) && survivor_is_aligned(survivor) &&
-           can_relink(promotion, survivor->scratch);
+           can_move_pages(promotion, survivor->scratch);
 }
 
 static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
-    return survivor_is(survivor, SURVIVOR_LARGE) && can_relink_so(promotion, survivor);
+    return survivor_is(survivor, SURVIVOR_LARGE) && can_relink(promotion, survivor);
 }
 
 /* True if it may be relinked and has no run of its own to take along. */
@@ -195,7 +195,7 @@ static void forget_weight(const struct ebb_survivor *survivor) {
 static void choose_way(const struct promotion *promotion, struct ebb_survivor *survivor) {
     struct ebb_piece *piece = survivor->scratch;
     bool asked = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_RELINK;
-    if ((asked || piece->flag || piece->block.run) && can_relink_so(promotion, survivor))
+    if ((asked || piece->flag || piece->block.run) && can_relink(promotion, survivor))
         survivor->mode ^= SURVIVOR_COPIED ^ SURVIVOR_RELINKED;
     piece->flag = false;
 }
