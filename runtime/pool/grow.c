@@ -29,7 +29,7 @@ static void shift(struct pages *pages, struct ebb_piece *run, size_t bytes) {
     fit_insert(pages_fit_of(pages, next), next);
 }
 
-/* True if the pages behind the run can give what the wish asks at least, with kept ones or not. */
+/* True if the pages behind the run have the least that is wished; `kept`: kept ones count. */
 static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wish, bool kept) {
     size_t total = 0, cold = 0;
     for (const struct ebb_piece *next = run->after; total < wish->extend; next = next->after) {
@@ -67,7 +67,7 @@ struct pages_around pages_around(const struct ebb_piece *run, const struct ebb_p
     return free;
 }
 
-/* How much of the piece behind what was gained so far a run takes; *cold_left is what may be. */
+/* Bytes that a run takes of the next piece behind it; *cold_left may still become resident. */
 static size_t part_of(const struct ebb_piece *next, const struct pages_wish *wish, size_t gained,
                       size_t *cold_left) {
     bool hot = piece_is(next, PIECE_HOT);
@@ -82,8 +82,8 @@ static size_t part_of(const struct ebb_piece *next, const struct pages_wish *wis
     return part;
 }
 
-/* Does with cold pages what pages_extend() will need; false: no piece has changed. No error is set:
- * whoever cannot grow in place takes another run, and hears then why that cannot be. */
+/* Readies the cold pages that pages_extend() will take; false: no piece has changed. No error is
+ * set: who cannot grow in place takes another run, and hears then what is wrong. */
 static bool warm_behind(struct pages *pages, const struct ebb_piece *run,
                         const struct pages_wish *wish) {
     size_t gained = 0, cold_left = wish->most_cold, part;
@@ -166,8 +166,8 @@ static bool is_hot_or_kept(const struct ebb_piece *piece) {
     return piece_is(piece, PIECE_HOT) || piece_is(piece, PIECE_KEPT);
 }
 
-/* In one piece, once those that are kept are hot; cold ones behind count. 0: others in front of it
- * are looked at for it. */
+/* Bytes of the one piece that kept pages and their hot neighbours would make, and of cold ones
+ * behind. 0: another kept piece, in front of this one, tells the same. */
 static size_t room_around(const struct ebb_piece *kept, size_t most_cold) {
     const struct ebb_piece *at = piece_is(kept->before, PIECE_HOT) ? kept->before : kept;
     size_t bytes = 0;

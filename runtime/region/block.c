@@ -48,14 +48,14 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
-/* As it is now: what was refused is not, or for the reason that there is still. */
+/* Its outcome is the caller's: the error of the refusal before goes. */
 static void *ask_again(struct region *region, size_t bytes, size_t align) {
     error_take_back();
     return allocate(region, bytes, align);
 }
 
-/* What was refused, if others have released what was in the way, for whom `own` may look, or if the
- * arena gives way. */
+/* After a refusal: other threads may have released something, which only `own` may look for, or the
+ * arena may give way. */
 static __attribute__((noinline)) void *try_again(struct region *region, size_t bytes, size_t align,
                                                  bool own) {
     bool again = own && remote_makes_room(region);
@@ -80,7 +80,7 @@ void *block_place(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
-/* `own`: of the program itself, with nothing in hand; its block may lie in the parent. */
+/* `own`: the program asks, and nothing is half done; the block may be born in the parent. */
 struct request {
     size_t bytes, align;
     uint32_t key;
@@ -88,7 +88,7 @@ struct request {
     const void *site;
 };
 
-/* From the plan, or NULL; at once where the next slot says that it is no arena's. */
+/* From the plan, or NULL: at once, if the next slot has no place in the arena. */
 static void *place_planned(struct track *track, const struct request *request) {
     bool simple = !request->key;
     void *block = NULL;
@@ -131,7 +131,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
     return block;
 }
 
-/* Who asked for the block, if that is noted where it lies. */
+/* Notes who asked for the block, if the region that it lies in notes sites. */
 static void note_site(const struct region *region, void *block, const void *site) {
     const struct region *parent = region->parent;
     if (region->sites || (parent && parent->sites && lookup_home(region, (uintptr_t)block)))
@@ -191,7 +191,7 @@ static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t b
     return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
 }
 
-/* Valid, and of the lanes alone. */
+/* True if the request is valid, and nothing but its lane has to do with it. */
 static bool is_plain(const struct region *region, size_t bytes, size_t align) {
     return size_is_power_of_two(align) && align <= EBB_ALIGN_MAX && bytes <= BYTES_MOST &&
            !region->track && !region->sealed && !region->sites;
@@ -278,7 +278,7 @@ static int resize(const struct block_place *place, uintptr_t addr, size_t bytes)
     return result;
 }
 
-/* The same, once more if others have released some of what was in the way. */
+/* The same, and once more if other threads have released something. */
 static int resize_own(struct region *region, void *block, size_t bytes, struct block_place *place) {
     int result = resize(place, (uintptr_t)block, bytes);
     if (!remote_may_allow(place->owner, result) || !remote_makes_room(region))
@@ -299,7 +299,7 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     return result ? result : resize_own(region, block, bytes, &place);
 }
 
-/* The same without an error if it cannot be: the caller has another way. */
+/* The same without an error: the caller has another way. */
 static bool try_resize(struct region *region, void *block, size_t bytes,
                        struct block_place *place) {
     error_mute();

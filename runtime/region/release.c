@@ -28,7 +28,8 @@ void block_set_quick(struct region *region) {
         track_set_paths(track);
 }
 
-/* The region has no piece there: a block that was born in the parent or is in its safe, or none. */
+/* The region has no piece there: the block was born in the parent, or is in the safe, or there is
+ * none. */
 static int release_born(struct region *region, uintptr_t addr) {
     const struct region *home = lookup_home(region, addr);
     if (!home && region->safe && lookup_piece(region->safe, addr))
@@ -75,7 +76,7 @@ static __attribute__((noinline)) int release_noting(struct track *track, struct 
     return 0;
 }
 
-/* The block that is expected, but first the peaks are looked at. */
+/* The expected block, after a look at the peaks. */
 static __attribute__((noinline)) int release_expected(struct track *track,
                                                       struct track_slot *slot) {
     if (!track_is_calm(track))
@@ -85,7 +86,7 @@ static __attribute__((noinline)) int release_expected(struct track *track,
     return 0;
 }
 
-/* Everything but a small block and the expected one of a plan: out of their way. */
+/* What is not frequent: out of the way of what is. */
 static __attribute__((noinline)) int release_other(struct region *region, uintptr_t addr) {
     if (!addr)
         return 0;
@@ -103,7 +104,7 @@ static bool ends_quickly(const struct region *region, const struct ebb_piece *pi
            region->quick_key != PIECE_KEY_NONE;
 }
 
-/* True for a small block of the region's own, though others were born there for steps below. */
+/* True for a small block of the region's own, in a region where steps below have born others. */
 static bool is_beside_births(const struct region *region, const struct ebb_piece *piece,
                              uintptr_t addr) {
     return region->bearers && piece_key(piece) == region->window_key &&
@@ -135,7 +136,7 @@ static __attribute__((noinline)) int release_nowhere(ebb_region handle) {
     return EBB_E_STALE;
 }
 
-/* The inline function has looked at the lane already, so it is one, or none. */
+/* The inline function has read the lane already: it is one, or NULL. */
 int ebb_region_release_slow(ebb_region handle, void *block) {
     struct region *region = (struct region *)handle.lane;
     if (!region || region->lane.generation != handle.generation)

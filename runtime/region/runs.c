@@ -227,7 +227,7 @@ static size_t reserved_beside_arena(const struct region *region) {
     return region->reserved.current - (track && track->arena ? track->span : 0);
 }
 
-/* The most that a region with so many bytes claims at once. */
+/* The most that a region of so many bytes claims at once. */
 static size_t most_claimed_by(size_t reserved) {
     return size_align(size_larger(reserved / 2, CLAIM_LEAST), EBB_PAGE);
 }
@@ -256,7 +256,7 @@ static bool can_claim(struct region *region, const struct ebb_piece *run) {
     return !run->flag && !run->pins && piece_prepare(&region->store, 2);
 }
 
-/* Newest runs first, and not very many, so that growing does not depend on their number. */
+/* Newest runs first, and only so many that growing does not depend on their number. */
 static void claim_locked(struct region *region) {
     struct ebb_piece *run = region->runs;
     for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++)
@@ -273,7 +273,7 @@ static size_t claimed_of(const struct ebb_piece *hot, size_t most) {
     return hot && hot->state == PIECE_HOT ? size_smaller(hot->bytes, most) : 0;
 }
 
-/* Where what is free behind the blocks of a run ends once it has claimed, and was joined. */
+/* Where the free bytes at the end of a run would end once it has claimed and joined. */
 static uintptr_t room_end(const struct region *region, const struct ebb_piece *run) {
     const struct ebb_piece *next = run->after;
     size_t claimed = claimed_of(next, most_claimed(region));
@@ -294,12 +294,12 @@ static bool gets_room(const struct region *region, const struct ebb_piece *run, 
     return bytes <= start_end - start || bytes <= room_end(region, run) - behind;
 }
 
-/* Room for a block of `align`, wherever it would begin. */
+/* Bytes that have room for the block, wherever they begin. */
 static size_t room_for(size_t bytes, size_t align) {
     return bytes + size_larger(align, EBB_UNIT) - EBB_UNIT;
 }
 
-/* The run around which there is room, wherever a block of `align` would begin; or NULL. */
+/* A run that has room for the block once it has claimed, or NULL. */
 static struct ebb_piece *find_claim(const struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *run = region->runs;
     size_t room = room_for(bytes, align);
@@ -313,13 +313,13 @@ static uintptr_t main_end(const struct region *region) {
     return region->main_run ? piece_end(region->main_run) : 0;
 }
 
-/* The pages of a new run for a block, wherever it begins. */
+/* Bytes of whole pages that have room for the block, wherever they begin; false: overflow. */
 static bool pages_for(size_t bytes, size_t align, size_t *pages) {
     size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0, total;
     return size_add(bytes, slack, &total) && size_round_up(total, EBB_PAGE, pages);
 }
 
-/* Where slabs have memory as a whole, what is free in them is for all. */
+/* Among others where slabs have memory as a whole: what is free in them is for all. */
 static bool claims_nothing(const struct region *region) {
     return region->measuring || region->keeper || region->pool->pages.kind->whole;
 }
@@ -389,7 +389,7 @@ int runs_grow(struct region *region, size_t bytes, size_t align) {
     return take_pages(region, &wish);
 }
 
-/* What the main run, wholly free, would have once it has claimed without the run `other`. */
+/* Bytes of the main run, if that is wholly free, once `other` is given back and it has claimed. */
 static size_t claimed_room(const struct region *region, const struct ebb_piece *other,
                            const struct pages_around *free) {
     if (claims_nothing(region))
