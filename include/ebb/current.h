@@ -2,9 +2,9 @@
 /*
  * ebb/current.h - the current region of a thread, for programs that cannot pass one along.
  *
- * Opt-in: nothing in ebb allocates in the current region unless it is told to. Entering gives a
- * token, leaving wants it back, innermost first; so a scope that was not left, or left twice, is
- * found where it happens. A task that moves between threads saves its scopes where it stops and
+ * Opt-in: nothing in ebb allocates in the current region unless it is told to. Entering returns a
+ * token that leaving takes back, innermost first; so a scope that was not left, or was left twice,
+ * is found where it happens. A task that moves between threads saves its scopes where it stops and
  * restores them where it goes on.
  *
  *     ebb_current_token token = ebb_current_enter(step.region);
@@ -28,8 +28,8 @@ typedef struct ebb_current_token {
     uint64_t serial_before, serial;
 } ebb_current_token;
 
-/* The region that was entered last and not left; a handle that is not open if there is none. It
- * may have been closed since: test it with ebb_region_is_open(). Never fails. */
+/* The region that was entered last and not yet left; a handle that is not open if there is none.
+ * It may have been closed since: test it with ebb_region_is_open(). Never fails. */
 EBB_API ebb_region ebb_current(void);
 
 /* Makes an open region the current one. EBB_E_STALE: the token's serial is 0, nothing changed. */
@@ -47,16 +47,16 @@ typedef struct ebb_current_scopes {
     uint64_t serial;
 } ebb_current_scopes;
 
-/* Takes all scopes of this thread away: it has none afterwards. Never fails. */
+/* Takes all scopes away from this thread, which has none afterwards. Never fails. */
 EBB_API ebb_current_scopes ebb_current_save(void);
 
 /*
- * Gives them to this thread, which must have none (EBB_E_ORDER; nothing changed). Tokens of the
- * saved scopes are then left here. A region belongs to one thread at a time: it moves along.
- * EBB_E_ORDER, too: a copy of what has been restored before, on whichever thread. The process
- * remembers 4096 scopes, by their number modulo that: where another has been restored in that place
- * since, a copy passes, and two threads may then have one region. So does one that is just 65536
- * saves of its scope old, or a multiple.
+ * Gives saved scopes to this thread, which must have none (EBB_E_ORDER; nothing changed). Their
+ * tokens are then left here. A region belongs to one thread at a time: it moves along.
+ * EBB_E_ORDER, too: these scopes were restored before, on whichever thread. That is known within
+ * bounds: the process remembers restored scopes in 4096 places, by their number modulo that. If
+ * another took the place since, or exactly a multiple of 65536 saves of the scope lie between, a
+ * second restore passes, and two threads may then have one region.
  */
 EBB_API int ebb_current_restore(ebb_current_scopes scopes);
 

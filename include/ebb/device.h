@@ -9,14 +9,14 @@
  *     kernel(ebb_device_address(step, images), ...);
  *
  * A region of such a pool is like any other: blocks of both lanes, children, limits, marks, resets,
- * counters. But a block is a *name*: its pointer has no memory behind it on the host, where to
- * touch it is a fault. ebb_device_address() says where it lies on the device. What would have to
- * read or write the bytes on the host is refused with EBB_E_DEVICE: objects, zeroed blocks,
- * promotion of blocks, releases by other threads, a realloc that would have to move the block.
- * What counts and places works, plans of steps (ebb/step.h) too: a plan has memory in one piece.
+ * counters, plans of steps (ebb/step.h). But a block is only a *name*: its pointer has no memory
+ * behind it on the host, and touching it is a fault. ebb_device_address() says where it lies on the
+ * device. What would have to read or write bytes on the host is refused with EBB_E_DEVICE: objects,
+ * zeroed blocks, promotion of blocks, releases by other threads, a realloc that would have to move
+ * the block.
  *
  * Memory of a device comes and goes in slabs (2 MiB at first, then as much as there is already, up
- * to 64 MiB): a trim gives back those that are free all over.
+ * to 64 MiB). A trim gives back those that are wholly free.
  *
  * ebb needs no toolkit to be built. The CUDA driver (libcuda.so.1, or what the environment's
  * EBB_CUDA_LIBRARY names) is loaded at the first call that needs it; without one, or without a
@@ -24,11 +24,11 @@
  * primary context of the device, as the CUDA runtime and torch do, so their streams are good here.
  *
  * `stream` is a CUstream or cudaStream_t; NULL is the default stream. Work is done when the stream
- * gets to it: the host's side of a copy must stay as it is until then. Errors of earlier work of
- * the device may be reported by any later call: so the driver does it.
+ * gets to it; the host's side of a copy must stay as it is until then. Any later call may report
+ * errors of earlier work of the device, as with the driver itself.
  *
- * After a fork the driver serves the parent only, also where it was just starting. In the child
- * every call that needs it fails with EBB_E_DEVICE, and what gives something back forgets it.
+ * After a fork the driver serves only the parent, even if it was just starting. In the child every
+ * call that needs it fails with EBB_E_DEVICE, and calls that give something back just forget it.
  */
 #ifndef EBB_DEVICE_H
 #define EBB_DEVICE_H
@@ -43,16 +43,16 @@ extern "C" {
 EBB_API int ebb_device_count(void);
 
 /*
- * Where a live block of a device's region lies on the device. Valid as long as the block. Any place
- * inside of it is at the same distance from there. 0 on failure: EBB_E_DEVICE (the region is on the
+ * Where a live block of a device's region lies on the device. Valid as long as the block; offsets
+ * in the block are the same on the device. 0 on failure: EBB_E_DEVICE (the region is on the
  * host), EBB_E_STALE, and as ebb_region_release(). One thread at a time.
  */
 EBB_API uint64_t ebb_device_address(ebb_region region, const void *block);
 
 /*
  * Asks the stream to copy `bytes` bytes from the host to `block`, from its byte `offset` on.
- * Host memory that is page-locked, in a pinned pool or by anybody else, is read when the stream
- * gets there (see ebb_fence_record()); other host memory has been read when the call returns.
+ * Page-locked host memory, of a pinned pool or locked otherwise, is read when the stream gets there
+ * (see ebb_fence_record()); other host memory has been read when the call returns.
  * 0 bytes: nothing. One thread at a time.
  * Errors: EBB_E_SIZE (not all of it lies in the block: the text has the numbers), EBB_E_ARGUMENT
  * (NULL source), those of ebb_device_address(), EBB_E_DEVICE.
@@ -61,8 +61,8 @@ EBB_API int ebb_copy_to_device(ebb_region region, void *block, size_t offset, co
                                size_t bytes, void *stream);
 
 /*
- * The same from the device to the host. A page-locked `target`, of a pinned pool or of others, is
- * written when the stream gets there; other host memory has been written when the call returns.
+ * The same from the device to the host. A page-locked `target` is written when the stream gets
+ * there; other host memory has been written when the call returns.
  */
 EBB_API int ebb_copy_from_device(ebb_region region, const void *block, size_t offset, void *target,
                                  size_t bytes, void *stream);
@@ -77,7 +77,7 @@ EBB_API int ebb_copy_on_device(ebb_region to_region, void *to, size_t to_offset,
 EBB_API int ebb_fill_device(ebb_region region, void *block, size_t offset, unsigned char value,
                             size_t bytes, void *stream);
 
-/* Waits until the stream has done all that it was asked. The region names the device. Errors:
+/* Waits until the stream has done all that it was asked to. The region names the device. Errors:
  * EBB_E_DEVICE (also: the region is on the host), EBB_E_STALE. */
 EBB_API int ebb_device_finish(ebb_region region, void *stream);
 
@@ -92,9 +92,10 @@ struct ebb_fence {
 };
 
 /*
- * Records everything that the stream was asked so far. A fence that was recorded before forgets
- * that; it stays with its device until it is ended: another one is EBB_E_DEVICE, as is what the
- * driver refuses. On failure it says what it said before, but may have got its event.
+ * Records everything that the stream was asked to do so far. A fence that was recorded before
+ * forgets that. It stays with its device until it is ended: another device is EBB_E_DEVICE, and so
+ * is what the driver refuses. On failure the fence says what it said before, but may have got its
+ * event.
  */
 EBB_API int ebb_fence_record(struct ebb_fence *fence, int device, void *stream);
 
@@ -104,8 +105,8 @@ EBB_API int ebb_fence_record(struct ebb_fence *fence, int device, void *stream);
  */
 EBB_API int ebb_fence_is_done(struct ebb_fence *fence);
 
-/* Gives the fence's event back, done or not; it is all zero then. On failure, EBB_E_DEVICE, it is
- * as before. */
+/* Gives the fence's event back, done or not; the fence is all zero then. On failure (EBB_E_DEVICE)
+ * it is as before. */
 EBB_API int ebb_fence_end(struct ebb_fence *fence);
 
 /* How the pages of a pinned pool are kept in memory. */
@@ -116,12 +117,12 @@ enum ebb_pinning {
 };
 
 /*
- * How, and in *bytes, if not NULL, how many now. A pool of kind shared and pinned is pinned by
- * those who open parcels, slot by slot: before this process has tried to open one it is not at
- * all. A slot that another process has trimmed counts until a parcel of it is opened here, or a
- * trim. What was pinned before a fork is so in the parent only: in the child a pool that is
- * registered is not pinned, and of one that is locked only what it got since. EBB_E_ARGUMENT for
- * NULL. Any thread.
+ * How the pool's pages are pinned and, in *bytes (unless NULL), how many bytes are pinned now.
+ * A pool of kind shared and pinned is pinned slot by slot, by the processes that open parcels:
+ * before this process has tried to open one, nothing is. A slot that another process has trimmed
+ * counts until a parcel of it is opened here, or until a trim here. After a fork the child has
+ * nothing pinned of a registered pool, and of a locked one only what it got since. EBB_E_ARGUMENT:
+ * the pool is NULL. Any thread.
  */
 EBB_API int ebb_pool_pinning(ebb_pool *pool, size_t *bytes);
 

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ebb/exchange.h - tensors come from and go to other libraries by DLPack.
+ * ebb/exchange.h - hands tensors to other libraries, and takes theirs, by DLPack.
  *
- * The structs are those of dlpack/dlpack.h, which this header does not include: what is exported
- * is handed on, what is imported comes from others, and whoever looks inside includes the
- * dlpack/dlpack.h that he has (Debian 12's has the old struct alone). Both of DLPack's structs are
- * spoken: the old one (DLManagedTensor) and the versioned one (DLManagedTensorVersioned, DLPack 1).
+ * Both of DLPack's structs are supported: DLManagedTensor, and DLManagedTensorVersioned of DLPack
+ * 1. This header only declares them. A program that looks inside includes dlpack/dlpack.h itself
+ * (Debian 12's has the older struct alone).
  *
- * An export shares the tensor's bytes. It counts among those who see the storage, and its bytes
- * outlive everything: when the region ends first, the pages under them leave it and are held by
- * the pool until the export is given back (ebb_pool_stats.held), or by the region that owns a
- * relinked block in them (until it has noticed: docs/lifetimes.md, "Pools and pages").
+ * An export shares the tensor's bytes and counts as one more tensor that sees the storage. It may
+ * outlive the region: if that ends first, the pages under the bytes leave it and are held by the
+ * pool (ebb_pool_stats.held) until the export is given back; or, if a relinked block lies in them,
+ * by the region that owns the block (docs/lifetimes.md, "Pools and pages").
  *
  *     region open     | ebb_tensor | ... | elements |  <- export   the block keeps them
  *     region closed   pool ...     | pages around them | pool      the pool holds them
  *     given back      pool ...
  *
- * Giving back is calling the struct's deleter once. It is C without locks of an interpreter,
- * any thread may call it, at any time, also after the region closed or at the end of the
- * process (and after a dlclose(): libebb stays loaded). A second call does nothing as long as the
- * struct exists (while the region is open it does, until the region's thread has noticed; but that
- * of a tensor without elements, which keeps nothing, is gone with the first call).
+ * An export is given back by calling its deleter once. The deleter is plain C and takes no lock of
+ * an interpreter. Any thread may call it at any time: after the region closed, at the end of the
+ * process, after a dlclose() (libebb stays loaded). A second call does nothing while the struct
+ * exists. It does until the region's thread has noticed the first call, or has closed the region;
+ * that of a tensor without elements, which keeps nothing, is gone with the first call.
  *
- * Only what every consumer reads rightly leaves: elements on multiples of EBB_STORAGE_ALIGN bytes
- * in ebb's large blocks, no byte offset, strides that are there and not negative, data types of
- * one lane and whole bytes. Everything else is refused, or copied if the caller says so.
- * Some consumers read a byte offset as 0, crash on negative strides or many dimensions.
+ * Only tensors that every consumer reads correctly are exported as they are: elements on multiples
+ * of EBB_STORAGE_ALIGN bytes in ebb's large blocks, no byte offset, explicit strides that are not
+ * negative, data types of one lane and whole bytes. Others are refused, or copied if the caller
+ * says so: some consumers ignore byte offsets, or crash on negative strides or many dimensions.
  *
- * An import makes a tensor of somebody else's bytes. All fields are read once and checked. The
- * producer's deleter is called once, when the last tensor that sees the bytes ends or the region
- * closes. No thread is cancelled in it. It may call ebb. But as long as a call on objects
- * (ebb_object_end() of a composite, ebb_object_replace(), ebb_objects_end_but()) has others to end,
- * or ebb_tensor_import() a copy to return, it may neither end those, give them to another region,
- * compose or collate them, nor close, reset or rewind a region that has, had or hosts one of them
- * (EBB_E_BUSY). While a region ends, is reset or rewound, that region and those above it may not;
- * whoever has others of its objects may, and these may end before it.
+ * An import makes a tensor of a producer's bytes. Each field of the struct is read once and
+ * checked. The producer's deleter is called once: when the last tensor that sees the bytes ends, or
+ * the region closes. Threads are not cancelled in it, and it may call ebb, within limits:
+ *   - called by a call that has further objects to end (ebb_object_end() of a composite,
+ *     ebb_object_replace(), ebb_objects_end_but()) or a copy to return (ebb_tensor_import()), it
+ *     may not end, give away, compose or collate those, nor close, reset or rewind a region that
+ *     owns, owned or hosts one of them (EBB_E_BUSY);
+ *   - called while a region is closed, reset or rewound, it may not close, reset or rewind that
+ *     region or one above it. It may do so to others, which own objects of that region, too.
  *
- * Promotion takes imported bytes along without touching them, if all tensors that see them go (else
- * EBB_E_BUSY). When the region closes, cleanups that are older than the import run when the
- * producer has its bytes back: then whatever would read, write or hand on elements of a tensor of
- * them says EBB_E_RELEASED, also of one in a packed or ragged sequence, a sample or a batch, and
- * the program must not read them either.
+ * Promotion takes imported bytes along without touching them, provided that all tensors that see
+ * them go (else EBB_E_BUSY). When a region closes, cleanups older than an import run after the
+ * producer got its bytes back. From then on every call that would read, write or hand on elements
+ * of such a tensor, alone or in a sequence, a sample or a batch, says EBB_E_RELEASED, and the
+ * program must not read them either.
  *
  * Source of the semantics: the DLPack specification; where it leaves a choice, what NumPy and
  * PyTorch read.
@@ -65,17 +65,16 @@ enum ebb_exchange_mode {
 };
 
 /*
- * Hands a tensor on. The struct is the caller's, who passes it on or calls its deleter. Valid
- * until its deleter was called. A copy is contiguous and lies in the tensor's region, where its
- * block ends after it was given back; a tensor without elements has no data to share and holds
- * nothing. While an export is out: its block is neither released nor resized, and a rewind to a
- * mark that is older than the export fails, each with EBB_E_BUSY; promotion copies the block, also
- * where it is asked to relink.
+ * Exports a tensor. The struct belongs to the caller, who passes it on or calls its deleter, and is
+ * valid until then. A copy is contiguous and lies in the tensor's region; its block ends after it
+ * was given back. A tensor without elements has no data to share and holds nothing. While an export
+ * is out, to release or resize its block, or to rewind to a mark older than the export, fails with
+ * EBB_E_BUSY; promotion copies the block, even where it is asked to relink.
  * One thread at a time for the region. NULL on failure: EBB_E_EXCHANGE (data type that some
  * consumers do not know; and, unless copied: elements not on multiples of EBB_STORAGE_ALIGN, in a
  * small block, imported, or not in shared memory although their region is), EBB_E_ARGUMENT (no such
- * mode), EBB_E_BUSY (its region, or that of its elements, is being rewound), EBB_E_MEMORY, what
- * ebb_object_as() says of the tensor, and for a copy the errors of ebb_region_alloc().
+ * mode), EBB_E_BUSY (its region, or that of its elements, is being rewound), EBB_E_MEMORY, the
+ * errors of ebb_object_as(), and for a copy those of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD struct DLManagedTensor *ebb_tensor_export(const struct ebb_tensor *tensor,
                                                                 enum ebb_exchange_mode mode);
@@ -85,11 +84,11 @@ EBB_API EBB_NODISCARD struct DLManagedTensorVersioned *
 ebb_tensor_export_versioned(const struct ebb_tensor *tensor, enum ebb_exchange_mode mode);
 
 /*
- * A tensor of a producer's bytes, in `region`. On success the struct is ebb's, which calls its
- * deleter (NULL: there is none); with EBB_EXCHANGE_COPY, or where the bytes cannot be used as they
- * are (IF_NEEDED: negative strides, elements that are not aligned, packed elements of less than a
- * byte, which get one each), it is called before this returns. On failure the struct is still the
- * caller's, and nothing has changed.
+ * A tensor of a producer's bytes, in `region`. On success the struct belongs to ebb, which calls
+ * its deleter (NULL: there is none). If the bytes are copied, it is called before this returns.
+ * EBB_EXCHANGE_IF_NEEDED copies negative strides, elements that are not aligned, and packed
+ * elements of less than a byte, which get one each. On failure the struct is still the caller's,
+ * and nothing has changed.
  * Valid until: ebb_object_end(), the end of its owner. NULL on failure: EBB_E_EXCHANGE (NULL,
  * another device than the host's memory, no data, not aligned, negative strides, packed elements
  * that are to be shared or not row-major, with the numbers), EBB_E_DTYPE, EBB_E_SHAPE (dimensions,
@@ -101,28 +100,28 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_import(ebb_region region,
                                                            enum ebb_exchange_mode mode);
 
 /*
- * The same for a versioned struct. Also EBB_E_EXCHANGE: a major version other than 1 (nothing but
- * the version was read then), flags that its version does not have.
+ * The same for a versioned struct. Also EBB_E_EXCHANGE: a major version other than 1 (then nothing
+ * but the version is read), or flags that its version does not have.
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *
 ebb_tensor_import_versioned(ebb_region region, struct DLManagedTensorVersioned *managed,
                             enum ebb_exchange_mode mode);
 
 /*
- * True if the elements were imported and their producer forbids to write to them. Functions that
- * write elements refuse them then, also through views (EBB_E_EXCHANGE). Any thread that may use it.
+ * True if the elements were imported and their producer forbids writing. Functions that write
+ * elements then refuse with EBB_E_EXCHANGE, through views, too. Any thread that may use the tensor.
  */
 EBB_API bool ebb_tensor_is_read_only(const struct ebb_tensor *tensor);
 
 /*
  * How many exports are out: those that share bytes of storages in the region, wherever the tensor
- * is, and copies of tensors in the region. Those that were given back are ended first: what they
- * alone kept is free afterwards. That also happens by itself: when the last tensor that sees the
- * bytes ends, when tensors or blocks are promoted or kept, when the region is rewound or reset,
- * when a release or a resize would be refused for one, when counters of the region are read or
- * leaks reported, and when more were exported since the last look than were out then. Until then
- * the bytes count, towards limits as well. 0 with EBB_E_STALE if the region is closed. Time is
- * linear in them.
+ * is, and copies of tensors in the region. First ends those that were given back, which frees what
+ * they alone kept. Until they are ended their bytes count, towards limits as well. This also
+ * happens by itself: when the last tensor that sees the bytes ends, when tensors or blocks are
+ * promoted or kept, when the region is rewound or reset, before a release or a resize is refused
+ * for one, when counters of the region are read or leaks reported, and when more were exported
+ * since the last look than were out then. 0 with EBB_E_STALE if the region is closed. Time is
+ * linear in the exports.
  */
 EBB_API size_t ebb_region_count_exports(ebb_region region);
 

@@ -3,29 +3,29 @@
  * ebb/object.h - objects: structs in regions that ebb knows the inside of.
  *
  * A static description, the type, lists the fields of a struct that refer to other objects or to
- * bytes. It is all that is needed to promote, move, count, check and print the struct as one
- * unit, with everything it consists of. Tensors (ebb/tensor.h), packed sequences, samples and
- * batches are such types; users add their own.
+ * bytes. Nothing else is needed to promote, move, count, check and print the struct as one unit,
+ * with everything it consists of. Tensors (ebb/tensor.h), packed sequences, samples and batches are
+ * such types; users add their own.
  *
  *     struct ebb_object            64 bytes, the first member of every object
  *     | type | next | ... | serial |  fields of the type ...  | bytes behind them |
  *                                      |        |
  *                                      member   block of bytes
  *
- * Words. An object lies in the pages of its *host* and lives as long as its *owner*: the same
- * region, until the object is attached or lent to a region below its host. A *composite* owns its
- * *members*: they follow it wherever it goes, end with it, and cannot go alone (EBB_E_MEMBER). A
- * root region is what other systems call "outside of any scope": an object that a region below
+ * Terms. An object lies in the pages of its *host* and lives as long as its *owner*. Both are the
+ * same region, until the object is attached or lent to a region below its host. A *composite* owns
+ * its *members*: they follow it wherever it goes, end with it, and cannot go alone (EBB_E_MEMBER).
+ * A root region is what other systems call "outside of any scope": an object that a region below
  * hands to the root of its tree is *detached*, one that goes the other way is *attached*.
  *
- * All functions check that what they are given is a live object. One thread at a time for the
- * regions concerned. Ending a region ends all its objects without a look at them. No object is made
- * in a measuring region (EBB_E_MEASURING) or in one of a device (EBB_E_DEVICE).
+ * All functions check that they are given a live object. One thread at a time for the regions
+ * concerned. Ending a region ends all its objects without visiting them. No object can be made in a
+ * measuring region (EBB_E_MEASURING) or in one of a device (EBB_E_DEVICE).
  *
- * The block of a live object is the object's, and so are its elements and the arrays that it was
- * composed with: they go by ebb_object_end() and move by ebb/own.h; ebb_promote() copies them. The
- * other functions on blocks do not ask what lies in one; releasing or resizing it by them breaks
- * the lists of its region.
+ * The block of a live object belongs to the object, as do its elements and the arrays that it was
+ * composed with: ebb_object_end() ends them, ebb/own.h moves them, ebb_promote() copies them. The
+ * other functions on blocks do not check what lies in a block: releasing or resizing such a one
+ * breaks the lists of its region.
  */
 #ifndef EBB_OBJECT_H
 #define EBB_OBJECT_H
@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 #define EBB_OBJECT_KINDS_MAX 16 /* kinds of objects that are counted apart */
-#define EBB_DEPTH_MAX 64 /* composites may be nested so deep */
+#define EBB_DEPTH_MAX 64 /* how deep composites may be nested */
 
 struct ebb_type;
 
@@ -47,7 +47,7 @@ struct ebb_object {
     struct ebb_object *next, *prev; /* others of the same owner; of a member, that owner */
     struct ebb_object *whole;       /* the composite it is a member of, or NULL */
     struct ebb_adoption *adoption;  /* owned by another region than its host */
-    struct ebb_object *forward;     /* while something happens to many */
+    struct ebb_object *forward;     /* during calls on many objects */
     uint64_t state;                 /* live or not, and its host */
     uint64_t serial;                /* age: of the newest mark when its host got it */
 };
@@ -71,13 +71,13 @@ struct ebb_type {
     size_t bytes; /* of the struct, its struct ebb_object included */
     const struct ebb_field *fields;
     size_t field_count;
-    /* Mends pointers of `copy`, a copy byte by byte, that point into the object itself. Or NULL. No
-     * thread is cancelled in it. */
+    /* NULL, or: corrects those pointers of `copy`, a copy byte by byte, that point into the object
+     * itself. Threads are not cancelled in it. */
     void (*mend)(struct ebb_object *copy, const struct ebb_object *original);
-    /* Looks at an object that is about to be composed, or to get another member: what its fields
-     * refer to is there. 0 or an error code. Or NULL. No thread is cancelled in it, either. */
+    /* NULL, or: checks an object that is about to be composed, or to get another member; all that
+     * its fields refer to is there. Returns 0 or an error code. Threads are not cancelled in it. */
     int (*check)(const struct ebb_object *object);
-    uint32_t kind; /* number that its counters have; set by ebb_type_register() */
+    uint32_t kind; /* number of its counters; set by ebb_type_register() */
 };
 
 /* Field tables: {EBB_FIELD(struct pair, EBB_FIELD_OBJECT, left), ...}. */
@@ -86,12 +86,13 @@ struct ebb_type {
     {#member, kind, offsetof(type, member), offsetof(type, count)}
 
 /*
- * Makes a type known for the life of the process; again: nothing. The type, and what it refers to,
- * must stay that long. If it lies in a shared object, that is not unloaded any more, whoever closes
- * it. Other types may have the same name; but of two whose fields are the same, too, in kind, name
- * and place, none is sent to other processes (ebb/handoff.h). Any thread. Errors: EBB_E_TYPE
- * (smaller than struct ebb_object, field outside of the struct, nameless, two fields of one name, a
- * pointer where another field has one or its count, or EBB_OBJECT_KINDS_MAX kinds exist).
+ * Makes a type known for the life of the process; does nothing if it is known. The type, and what
+ * it refers to, must stay that long. A shared object that it lies in is not unloaded any more,
+ * whoever closes it. Types may have equal names; but of two that are equal in name and in kind,
+ * name and place of all fields, neither is sent to other processes (ebb/handoff.h). Any thread.
+ * Errors: EBB_E_TYPE (smaller than struct ebb_object, field outside of the struct, no name, two
+ * fields of one name, a pointer in the place of another field's pointer or count, or
+ * EBB_OBJECT_KINDS_MAX kinds exist).
  */
 EBB_API int ebb_type_register(struct ebb_type *type);
 
@@ -104,21 +105,22 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
                                            size_t extra);
 
 /*
- * Makes what the fields refer to part of `object`: members must be objects that its host owns
- * and has in its pages, and of no other composite; blocks of bytes must be blocks of that. If
- * `object` is attached elsewhere they go to its owner; what is attached itself is EBB_E_BORROWED,
- * also if that owner has it, as what is lent is (ebb_object_replace() takes what is attached).
- * Composing again takes new members in; those whose fields were overwritten stay members that
- * nothing finds, so use ebb_object_replace() or end them. Lost like that they neither end nor go
- * with the composite; they stay EBB_E_MEMBER for all that a member cannot do, are owned and
- * counted where they were until that ends, or is of another tree than theirs and has the composite
- * no more: their host owns them then, and does not count them. They can be ended, or taken in again
- * by the same composite. Do end them: once that has ended, another with members of its own may come
- * to lie where it did, and pass for it. A block of bytes is of one composite only; nothing checks
- * that.
- * In a region of a shared pool, pointers to members that lie in shared memory move to memory of
- * this process: the field names their new block, and the old one is released. That fails as
- * ebb_region_alloc() does, also in a region that is sealed.
+ * Makes what the fields refer to part of `object`. Members must be objects that its host both owns
+ * and hosts, and belong to no other composite; blocks of bytes must be blocks of its host, and
+ * belong to one composite only, which nothing checks. If `object` is attached to another region
+ * the members go to that owner. A member that is itself lent, or attached (even to the same owner),
+ * is EBB_E_BORROWED; ebb_object_replace() takes attached ones.
+ *
+ * Composing again takes new members in. A member whose field was overwritten is lost: it stays a
+ * member (EBB_E_MEMBER), but neither ends nor moves with the composite. So use
+ * ebb_object_replace(), or end it. A lost member is owned and counted where it was until that
+ * region ends, or is of another tree than the member and has the composite no more; from then on
+ * its host owns it and does not count it. It can be ended, or taken in again by the same composite.
+ * Do end it: after the composite's end another one may come to lie in its place, and pass for it.
+ *
+ * In a region of a shared pool, arrays of pointers to members that lie in shared memory move to
+ * memory of this process: the field then names the new block, and the old one is released. That
+ * fails as ebb_region_alloc() does, also in a sealed region.
  * Errors, all without effect: EBB_E_NOT_OWNED, EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_CYCLE,
  * EBB_E_DEPTH, EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_BUSY (as ebb_object_end()),
  * EBB_E_SIZE (block shorter than its count), EBB_E_TYPE (an object for a block, or a block for an
@@ -129,16 +131,16 @@ EBB_API int ebb_object_compose(void *object);
 /*
  * Ends the object, its members and its blocks of bytes now; their places are reused. Errors:
  * EBB_E_RELEASED (ended before: nothing happens), EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_TYPE (a
- * block that is no object), EBB_E_BUSY (it is about to end, in the call that this one is inside of:
- * a deleter of ebb/exchange.h). A member may be ended: its field in the composite becomes NULL.
+ * block that is no object), EBB_E_BUSY (called from a deleter of ebb/exchange.h, for an object that
+ * the outer call is about to end). A member may be ended: its field in the composite becomes NULL.
  */
 EBB_API int ebb_object_end(void *object);
 
-/* The object if it is a live one of this type, else NULL with EBB_E_TYPE or what ebb_object_end()
- * says of what is no live object. */
+/* The object, if it is a live one of this type; else NULL, with EBB_E_TYPE or an error of
+ * ebb_object_end(). */
 EBB_API void *ebb_object_as(void *object, const struct ebb_type *type);
 
-/* The region that owns the object; a handle that is not open if it is no live object. */
+/* The region that owns the object; a handle that is not open if the object is not live. */
 EBB_API ebb_region ebb_object_owner(const void *object);
 
 /* True if the region is open and owns the object. Members: as their composite. Never fails. */
@@ -157,28 +159,28 @@ struct ebb_object_counts {
     uint64_t ended_outside;   /* while a root owned them */
     uint64_t created_inside;  /* in a region with a parent */
     uint64_t ended_inside;
-    uint64_t attached; /* given or lent by a root to this region, which is none */
-    uint64_t detached; /* given or lent by this region, which is no root, to one */
-    uint64_t moved;    /* given or lent by this region to another, both a root or neither */
+    uint64_t attached; /* given or lent by a root to this region, which is not a root */
+    uint64_t detached; /* given or lent by this region, which is not a root, to a root */
+    uint64_t moved;    /* given or lent by this region to another, both roots or neither */
     uint64_t copied;   /* of those given: by copying their bytes */
     uint64_t relinked; /* of those given: by relinking their storage */
-    uint64_t joined;   /* became a member of a composite */
+    uint64_t joined;   /* became members of a composite */
     uint64_t live;     /* now */
 };
 
 #define EBB_OBJECT_ALL UINT32_MAX
 
 /*
- * Counters of one region: of what it created, ended, gave away and received. Those of a child begin
- * anew when it is handed over: it received what it has then.
+ * Counters of one region: what it created, ended, gave away and received. A child's begin anew when
+ * it is handed over: what it owns then counts as received.
  *     live = created - ended - given away + received
  * Errors: EBB_E_STALE, EBB_E_ARGUMENT (no such kind).
  */
 EBB_API int ebb_region_read_objects(ebb_region region, uint32_t kind,
                                     struct ebb_object_counts *counts);
 
-/* The same for all regions that the process ever had. What a call on another thread has made so far
- * counts, also if it fails in the end, and leaves no trace then. Any thread. */
+/* The same for all regions that the process ever had. Objects that a call on another thread has
+ * made so far count, even if it fails in the end; then they leave no trace. Any thread. */
 EBB_API int ebb_process_read_objects(uint32_t kind, struct ebb_object_counts *counts);
 
 /*

@@ -2,12 +2,13 @@
 /*
  * ebb/report.h - reports: what is where, in words.
  *
- * Every report is written through a callback, so that it allocates nothing and works when
- * memory is exhausted. The regions that are reported must be quiescent: the callback neither ends
- * nor changes what is told, nor has it told once more meanwhile.
+ * Every report is written through a callback, so that it allocates nothing and works when memory is
+ * exhausted. What is reported must be quiescent: the callback may not end or change it, nor start
+ * another report of it.
  *
- * Strings of JSON are UTF-8. Byte 0xNN of a name that is none is \udcNN there, half of a pair of
- * UTF-16, so names that differ stay different: Python's "surrogateescape" makes it the byte again.
+ * Strings of JSON are UTF-8. A byte 0xNN of a name that is not valid UTF-8 is written as \udcNN, a
+ * lone surrogate, so that different names stay different; Python's "surrogateescape" gives the byte
+ * back.
  */
 #ifndef EBB_REPORT_H
 #define EBB_REPORT_H
@@ -19,8 +20,8 @@
 extern "C" {
 #endif
 
-/* Receives `bytes` bytes of text, not terminated. Returns 0 to go on, else the report ends. No
- * thread is cancelled in it. */
+/* Receives `bytes` bytes of text, not terminated. Returns 0 to go on; any other value ends the
+ * report. Threads are not cancelled in it. */
 typedef int ebb_write_fn(void *context, const char *text, size_t bytes);
 
 enum ebb_report_format { EBB_REPORT_TEXT = 0, EBB_REPORT_JSON = 1 };
@@ -40,11 +41,10 @@ EBB_API int ebb_report_pool(ebb_pool *pool, enum ebb_report_format format, ebb_w
 /*
  * An object and everything it consists of: type, bytes, fields; of tensors the data type, shape,
  * strides and how many see the storage. Text: one line an object, indented. JSON: one object,
- * {"type": NAME, "fields": {...}}, what is in fields nested; of tensors without "fields". A field
- * of several members is a list, null where there is none; other fields without one are left out.
- * A member that several fields refer to is printed once; the others say "above". Returns 0, the
- * callback's value if it stopped, EBB_E_ARGUMENT, and the errors of ebb_object_end() for what is no
- * live object.
+ * {"type": NAME, "fields": {...}}, members nested; a tensor has no "fields". A field of several
+ * members is a list, with null for a missing one; other empty fields are left out. A member that
+ * several fields refer to is printed once; the others say "above". Returns 0, the callback's value
+ * if it stopped, EBB_E_ARGUMENT, and the errors of ebb_object_end() if it is not a live object.
  */
 EBB_API int ebb_report_object(const void *object, enum ebb_report_format format,
                               ebb_write_fn *write, void *context);
@@ -67,20 +67,20 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
                             void *context);
 
 /*
- * The plan of steps with this tag, as JSON: that which a step followed last; or the newest, if what
- * that step got is not known any more, since others of the site have taken its place.
+ * The plan of steps with this tag, as JSON: the one that a step followed last, with what the step
+ * got; or, when other steps of the site have taken that record's place, the newest plan.
  *
  *     {"site": NAME, "tag": T, "height": BYTES, "max_live": BYTES, "coarse": false,
- *      "followed": true,                                          by a step; else the newest
+ *      "followed": true,                                          false: the newest
  *      "slots": [[WHERE, offset, room, passed, served], ...],     in the order of allocation
  *      "order": [slot, ...]}                                      in the order of release
  *
  * WHERE is "placed", "tenured" (born in the parent), "guest" (in the parent for a while) or "left"
- * (to best fit). So many slots of the order are to be released before a slot as `passed` says.
- * `served`: bytes that it got in that step; 0: it was not served; of a placed one more than
- * `room`: that was too small. Tenured slots have no room there, guests that which they had when the
- * plan was made. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is
- * missing.
+ * (to best fit). `passed`: how many slots of the order are to be released before this one is
+ * allocated. `served`: the bytes that it got in that step. 0: it was not served; more than `room`
+ * of a placed slot: its room was too small. Tenured slots have no room; guests have the room of
+ * when the plan was made. In a coarse plan small blocks have no slots. Without a plan everything
+ * after "tag" is missing.
  * No step of the site may begin meanwhile. Any thread.
  * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, EBB_E_BUSY: a step is open.
  */
