@@ -5,6 +5,7 @@
  *     list.c       a file of `id,lower,upper,size` lines
  *     recorded.c   the steady steps of a trace, an instance each
  *     synthetic.c  a training step of any length, made up
+ *     random.c     steps without a pattern, made up
  */
 #ifndef EBB_BENCH_PLAN_INSTANCE_H
 #define EBB_BENCH_PLAN_INSTANCE_H
@@ -62,5 +63,8 @@ void recorded_collect(struct instances *instances, const struct ebb_trace *trace
 
 /* About as many buffers as asked for, and at least one layer's. */
 void synthetic_make(struct instances *instances, uint32_t count);
+
+/* Four steps of `count` buffers, of which `alive`, at least one, are alive at once. */
+void random_make(struct instances *instances, uint32_t count, uint32_t alive);
 
 #endif

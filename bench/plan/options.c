@@ -8,10 +8,12 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/packing.h"
 
-enum { SLACK_DEFAULT = 5000, SLACK_MAX = 1000000, SEARCH_MAX_MS = 3600000 };
+enum { SLACK_DEFAULT = 5000, SLACK_MAX = 1000000, SEARCH_MAX_MS = 3600000,
+       MADE_UP_BUFFERS_MAX = 100000000 };
 
 void options_help(void) {
     printf("ebb-plan - plans offsets for the buffers of each file: `id,lower,upper,size` lines,\n"
@@ -20,10 +22,12 @@ void options_help(void) {
            "  --keys N          try at most N orders, 1 to %u (%u)\n"
            "  --slack PPM       stop at so many millionths above max-live (%d)\n"
            "  --search MS       then search so long (0)\n"
-           "  --synthetic N     a made-up training step of about N buffers; up to %d times\n"
+           "  --synthetic N     a made-up training step of about N buffers\n"
+           "  --random N,ALIVE  four steps of N buffers of random sizes and lives, ALIVE at once;\n"
+           "                    up to %d such options\n"
            "  --tsv FILE        rows, beside the table\n"
            "  --help            this text\n",
-           PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT, SYNTHETIC_MOST);
+           PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT, MADE_UP_MOST);
 }
 
 static int complain(const char *what, const char *value) {
@@ -52,11 +56,35 @@ static int take_small(uint32_t *number, const char *text, uint32_t least, uint32
     return 0;
 }
 
+static struct made_up *next_made_up(struct options *options, const char *value) {
+    if (options->made_up_count < MADE_UP_MOST)
+        return &options->made_up[options->made_up_count++];
+    complain("too many steps to make up", value);
+    return NULL;
+}
+
 static int take_synthetic(struct options *options, const char *value) {
-    if (options->synthetic_count == SYNTHETIC_MOST)
-        return complain("--synthetic: too many of them", value);
-    return take_small(&options->synthetic[options->synthetic_count++], value, 1, 100000000,
+    struct made_up *step = next_made_up(options, value);
+    if (!step)
+        return -1;
+    return take_small(&step->count, value, 1, MADE_UP_BUFFERS_MAX,
                       "--synthetic: not a number from 1 to 100000000");
+}
+
+static int take_random(struct options *options, const char *value) {
+    const char *comma = strchr(value, ',');
+    char count[16];
+    struct made_up *step = next_made_up(options, value);
+    if (!step)
+        return -1;
+    if (!comma || (size_t)(comma - value) >= sizeof count)
+        return complain("--random: not N,ALIVE", value);
+    snprintf(count, sizeof count, "%.*s", (int)(comma - value), value);
+    if (take_small(&step->count, count, 1, MADE_UP_BUFFERS_MAX,
+                   "--random: not a number from 1 to 100000000") != 0)
+        return -1;
+    return take_small(&step->alive, comma + 1, 1, step->count,
+                      "--random: not a number from 1 to that of all buffers");
 }
 
 static int take_option(struct options *options, int option, const char *value) {
@@ -74,6 +102,7 @@ static int take_option(struct options *options, int option, const char *value) {
         return take_small(&options->search_ms, value, 0, SEARCH_MAX_MS,
                           "--search: not a number of milliseconds up to 3600000");
     case 'n': return take_synthetic(options, value);
+    case 'r': return take_random(options, value);
     case 't': options->tsv = value; return 0;
     case 'h': options->help = true; return 0;
     default: return -1;
@@ -83,15 +112,15 @@ static int take_option(struct options *options, int option, const char *value) {
 int options_parse(struct options *options, int argc, char **argv) {
     static const struct option known[] = {
         {"capacity", 1, NULL, 'c'}, {"keys", 1, NULL, 'k'},      {"slack", 1, NULL, 'l'},
-        {"search", 1, NULL, 's'},   {"synthetic", 1, NULL, 'n'}, {"tsv", 1, NULL, 't'},
-        {"help", 0, NULL, 'h'},     {NULL, 0, NULL, 0}};
+        {"search", 1, NULL, 's'},   {"synthetic", 1, NULL, 'n'}, {"random", 1, NULL, 'r'},
+        {"tsv", 1, NULL, 't'},      {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
     *options = (struct options){.keys = PACKING_ORDERS, .slack_ppm = SLACK_DEFAULT};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         if (take_option(options, option, optarg) != 0)
             return -1;
     options->paths = argv + optind;
     options->path_count = argc - optind;
-    if (options->path_count == 0 && options->synthetic_count == 0 && !options->help)
-        return complain("missing", "a file, or --synthetic N");
+    if (options->path_count == 0 && options->made_up_count == 0 && !options->help)
+        return complain("missing", "a file, or a step to make up");
     return 0;
 }

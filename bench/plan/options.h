@@ -6,15 +6,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SYNTHETIC_MOST = 8 };
+enum { MADE_UP_MOST = 8 };
+
+/* A step to make up. */
+struct made_up {
+    uint32_t count; /* buffers */
+    uint32_t alive; /* of a random one: at once; 0: a training step */
+};
 
 struct options {
     uint64_t capacity;  /* bytes; 0: no limit */
     uint32_t keys;      /* orders to try */
     uint32_t slack_ppm; /* of max-live, that is enough */
     uint32_t search_ms;
-    uint32_t synthetic[SYNTHETIC_MOST]; /* buffers */
-    int synthetic_count;
+    struct made_up made_up[MADE_UP_MOST];
+    int made_up_count;
     const char *tsv;    /* file of the rows, or NULL */
     bool help;
     char **paths;

@@ -3,7 +3,7 @@
  * plan.c - ebb-plan: the planner alone, on given instances.
  *
  *     ebb-plan [--capacity BYTES] [--keys N] [--slack PPM] [--search MS] [--tsv FILE] FILE...
- *     ebb-plan --synthetic N
+ *     ebb-plan --synthetic N, or --random N,ALIVE
  *
  * What the columns mean is in docs/benchmarking.md.
  *
@@ -65,11 +65,16 @@ static int plan_file(const struct options *options, FILE *rows, const char *path
     return EXIT_BAD_INPUT;
 }
 
-static int plan_synthetic(const struct options *options, FILE *rows, uint32_t count) {
+static int plan_made_up(const struct options *options, FILE *rows, const struct made_up *step) {
     struct instances instances;
     char name[32];
-    snprintf(name, sizeof name, "synthetic_%" PRIu32, count);
-    synthetic_make(&instances, count);
+    if (step->alive) {
+        snprintf(name, sizeof name, "random_%" PRIu32 "_%" PRIu32, step->count, step->alive);
+        random_make(&instances, step->count, step->alive);
+    } else {
+        snprintf(name, sizeof name, "synthetic_%" PRIu32, step->count);
+        synthetic_make(&instances, step->count);
+    }
     return plan(&instances, options, rows, name);
 }
 
@@ -80,8 +85,8 @@ static int worse(int a, int b) {
 static int plan_all(const struct options *options, FILE *rows) {
     int code = EXIT_SUCCESS;
     figures_print_head();
-    for (int i = 0; i < options->synthetic_count; i++)
-        code = worse(code, plan_synthetic(options, rows, options->synthetic[i]));
+    for (int i = 0; i < options->made_up_count; i++)
+        code = worse(code, plan_made_up(options, rows, &options->made_up[i]));
     for (int i = 0; i < options->path_count; i++)
         code = worse(code, plan_file(options, rows, options->paths[i]));
     return code;

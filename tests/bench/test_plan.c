@@ -255,6 +255,31 @@ static void made_up_steps_are_about_as_large_as_asked(void **state)
     }
 }
 
+static void random_steps_have_as_many_alive_as_asked(void **state)
+{
+    static const uint32_t counts[][2] = {{1, 1}, {10, 10}, {1000, 8}, {1000, 999}};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        uint32_t count = counts[c][0], alive = counts[c][1];
+        struct instances instances;
+
+        random_make(&instances, count, alive);
+        assert_int_equal(instances.count, 4);
+        for (uint32_t i = 0; i < 4 * count; i++) { // at the birth of each
+            const struct packing_buffer *buffers = instances.instance[i / count].buffers;
+            uint32_t now = buffers[i % count].lower, living = 0;
+
+            assert_int_equal(now, i % count);
+            assert_in_range(buffers[i % count].bytes, 1 << 10, 65 << 10);
+            for (uint32_t k = 0; k < count; k++)
+                living += buffers[k].lower <= now && now < buffers[k].upper;
+            assert_int_equal(living, now < alive ? now + 1 : alive);
+        }
+        instances_free(&instances);
+    }
+}
+
 // ---- the program
 
 static void a_capacity_is_kept_or_missed_with_the_numbers(void **state)
@@ -323,12 +348,12 @@ static void rows_have_the_names_of_cases(void **state)
     write_bytes("0,0,2,100\n", 10);
     snprintf(command, sizeof command,
              "--help >/dev/null; f=$(mktemp -d); for n in a.full.trace.gz b.trace c.9.csv .csv; do "
-             "cp %s $f/$n; done; %s --synthetic 100 --synthetic 200 --tsv $f/rows $f/*.*; "
+             "cp %s $f/$n; done; %s --synthetic 100 --random 200,9 --tsv $f/rows $f/*.*; "
              "echo; grep buffers $f/rows; rm -r $f", scratch_path(), getenv("EBB_PLAN"));
     assert_int_equal(run_program("EBB_PLAN", command), 0);
     assert_non_null(strstr(said, "instance "));
     assert_non_null(strstr(said, "\nplan\tsynthetic_100\tebb\tbuffers\t52\n"
-                                 "plan\tsynthetic_200\tebb\tbuffers\t156\n"
+                                 "plan\trandom_200_9\tebb\tbuffers\t200\n"
                                  "plan\ta.full\tebb\tbuffers\t1\nplan\tb\tebb\tbuffers\t1\n"
                                  "plan\tc.9\tebb\tbuffers\t1\n"));
 }
@@ -367,7 +392,11 @@ static void arguments_that_make_no_sense_are_refused(void **state)
         "",            "--keys 0 x",      "--keys 8 x",        "--keys 1x x",  "--capacity 0 x",
         "--search -1", "--slack 1000001", "--synthetic 0",     "--unknown",    "--keys",
         "--tsv /dev/full --synthetic 9",  "--tsv / --synthetic 9",
-        "--capacity 9223372036854775808 x"};
+        "--capacity 9223372036854775808 x", "--random 9", "--random 9,", "--random ,9",
+        "--random 9,0", "--random 9,10", "--random 0,0", "--random 9,9,9",
+        "--random 0000000000000000000009,9",
+        "--random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 "
+        "--random 9,9 --synthetic 9 --synthetic 9"};
 
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_step_is_cut_into_sections),
         cmocka_unit_test(a_pipe_may_hold_a_trace),
         cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
+        cmocka_unit_test(random_steps_have_as_many_alive_as_asked),
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
         cmocka_unit_test(the_median_of_two_steps_is_their_mean),
