@@ -291,10 +291,12 @@ static uint32_t seek_key(struct track *track, uint32_t key) {
         return pending;
     }
     uint32_t far = next_with_key(plan, key, cursor);
-    if (far < plan->slot_count)
+    if (far < plan->slot_count) {
         track->pending = far + 1;
-    else
+    } else {
         track->longer++;
+        track->seen.longer = true;
+    }
     return plan->slot_count;
 }
 
@@ -481,7 +483,7 @@ struct track_missed track_missed(const struct track *track) {
                                  .cursor = track_cursor(track),
                                  .passed = track->passed, .missed_at = track->missed_at,
                                  .misses = track->misses, .longer = track->longer,
-                                 .had_grown = track->had_grown};
+                                 .had_grown = track->had_grown, .seen_longer = seen->longer};
 }
 
 /* No slot was passed: neither is it one more in a row, nor anything that the plan does not know. */
@@ -520,6 +522,7 @@ void track_unmiss(struct track *track, const struct track_missed *before) {
     track->seen.missed_bytes = before->bytes;
     track->seen.turned_away_bytes = before->turned_away_bytes;
     track->seen.grown = before->grown;
+    track->seen.longer = before->seen_longer;
     track->longer = before->longer;
     if (track_cursor(track) != before->cursor)
         unpass(track, before);

@@ -75,7 +75,7 @@ struct track_seen {
     bool served, recorded;        /* had a plan; was recorded, to its end or until that was lost */
     bool unserved;                /* had a plan, but there were no pages for the arena */
     bool complete;                /* did what the plan expects, except for sizes */
-    bool taken_over, given_up;
+    bool taken_over, given_up, longer; /* longer: no slot was left with the key of a block */
 };
 
 /* Blocks born in the parent that other threads released. */
@@ -240,7 +240,7 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 struct track_missed {
     uint64_t blocks, bytes, turned_away_bytes, grown, strange;
     uint32_t cursor, passed, missed_at, misses, longer;
-    bool had_grown;
+    bool had_grown, seen_longer;
 };
 struct track_missed track_missed(const struct track *track);
 void track_unmiss(struct track *track, const struct track_missed *before);

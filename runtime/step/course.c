@@ -79,6 +79,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .reserved_peak = ended->cost.reserved_peak,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
+        .longer = seen->longer,
         .keyed = seen->served && lane->track->plan->by_key,
         .blocks = ended_allocations(ended),
         .slots = seen->served ? lane->track->plan->slot_count : 0,
@@ -303,10 +304,15 @@ static void note(struct work *work) {
     prefer_longer(work);
 }
 
+/* What was recorded has more blocks than the plan has slots. */
+static bool is_longer(const struct work *work) {
+    uint32_t count = work->is_coarse ? work->coarse.count : work->lane->track->record_count;
+    return count > work->course->plan->slot_count;
+}
+
 /* A plan for all sizes that steps of this structure had; for the last ones alone if that is too
- * high, but no first one where others would get no pages beside it. What is coarse repeats a
- * record, or has the plan's structure: no other draft takes its place, so `finer` is of the same
- * record. */
+ * high, but no first one where others would get no pages beside it. Where a `finer` one is kept the
+ * record repeats another, or has the plan's structure, so no other draft takes its place. */
 static void adopt(struct work *work) {
     work->finer = work->is_finer ? draft_of_step(work, false) : NULL;
     work->draft = draft_of_step(work, work->is_coarse);
@@ -315,13 +321,14 @@ static void adopt(struct work *work) {
     prefer_longer(work);
     prefer_larger(work);
     bool led = is_led(work), wider = led && take_present_along(work);
-    if (led && !wider)
-        return; /* as it is, that is better */
+    bool look = work->verdict == LEARN_LONGER;
+    if (led ? !wider : look && !is_longer(work))
+        return; /* as it is, the present one is better */
     wider |= work->draft->wider;
     wider |= draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
-    if (work->plan || !wider || (work->narrow && !work->course->plan))
+    if (work->plan || !wider || look || (work->narrow && !work->course->plan))
         return;
     draft_drop(work->draft);
     work->draft = draft_of_step(work, work->is_coarse);
@@ -424,7 +431,7 @@ static void make(struct work *work) {
         work->present = draft_of_plan(work->course->plan);
     if (work->verdict == LEARN_NOTE)
         note(work);
-    else if (work->verdict == LEARN_ADOPT)
+    else if (work->verdict == LEARN_ADOPT || work->verdict == LEARN_LONGER)
         adopt(work);
     else if (work->verdict == LEARN_FIT)
         fit(work);

@@ -166,7 +166,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
     learning->unserved = 0;
     learning->crowded = learning->fruitless = learning->shortened = learning->futile = 0;
-    learning->noted = learning->finer = learning->refining = false;
+    learning->noted = learning->finer = learning->refining = learning->looking = false;
     return LEARN_KEEP;
 }
 
@@ -179,6 +179,7 @@ static enum learn_verdict give_up(struct learning *learning) {
 
 static enum learn_verdict record_again(struct learning *learning) {
     learning->to_record = 2;
+    learning->looking = false;
     learning->bad = learning->wrong = learning->good = 0;
     learning->noted = learning->pardoning = learning->finer = learning->refining = false;
     return LEARN_KEEP;
@@ -207,6 +208,14 @@ static enum learn_verdict pardon(struct learning *learning) {
     record_again(learning);
     learning->doubtful = false;
     learning->pardoned = learning->pardoning = true;
+    return LEARN_KEEP;
+}
+
+/* One step is recorded, which may be longer. */
+static enum learn_verdict look(struct learning *learning) {
+    record_again(learning);
+    learning->to_record = 1;
+    learning->looking = true;
     return LEARN_KEEP;
 }
 
@@ -245,15 +254,17 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     return true;
 }
 
-/* What loops that are longer than the plan missed adds up to what it costs to look for a longer
- * one. */
+/* A loop was longer than the plan's: some times at once, and then as soon as what such steps missed
+ * adds up to what it costs to look for a longer plan. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
-    if (!step->keyed || !step->missed_bytes)
+    if (!step->longer)
         return false;
     learning->outgrown += step->missed_bytes;
-    if (learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)
+    if (learning->growths >= LEARN_GROWTHS &&
+        learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)
         return false;
     learning->outgrown = 0;
+    learning->growths += learning->growths < LEARN_GROWTHS;
     return true;
 }
 
@@ -339,8 +350,10 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
         return pardon(learning);
-    if (learning->bad >= learning->patience || wants_longer(learning, step))
+    if (learning->bad >= learning->patience)
         return record_again(learning);
+    if (wants_longer(learning, step))
+        return look(learning);
     if (learning->crowded >= LEARN_IN_A_ROW)
         return dismiss(learning, step);
     if (!bad && !learning->crowded)
@@ -405,6 +418,14 @@ static bool are_kin(uint64_t keys, uint64_t others) {
     return __builtin_popcountll(keys & others) > __builtin_popcountll(keys ^ others);
 }
 
+/* The plan has done nothing wrong: it gives way only to a longer one, as coarse as it is. */
+static enum learn_verdict judge_look(struct learning *learning, const struct learn_step *step) {
+    learning->looking = learning->noted = learning->finer = false;
+    learning->coarse = learning->plan_coarse && step->coarse_hash;
+    return outweighs(step, learning->coarse ? step->coarse_blocks : step->slots) ? LEARN_KEEP
+                                                                                 : LEARN_LONGER;
+}
+
 /* One that was asked for. */
 static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
     bool fine = learning->noted && learning->hash == step->hash;
@@ -427,6 +448,8 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->to_record = will_do ? 0 : learning->to_record - 1;
     if (learning->records < 2)
         learning->records++;
+    if (learning->looking)
+        return judge_look(learning, step);
     bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->slots);
     enum learn_verdict note = heavy ? LEARN_KEEP : LEARN_NOTE; /* what is kept may be planned */
     if (learning->records < 2)

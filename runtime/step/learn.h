@@ -88,7 +88,7 @@
  * much as LEARN_OUTGROWN steps have in all, about what a plan costs, or as one step has if that
  * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
  * plan hardly serves more; where all follow one length a new longest one misses everything, so it
- * waits for nothing. Loops that are longer than their plan wait as long until they are recorded. */
+ * waits for nothing. A loop that was longer than its plan has the next step recorded, as often. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
@@ -126,6 +126,7 @@ enum learn_verdict {
     LEARN_KEEP,  /* all stays */
     LEARN_NOTE,  /* the record is kept, to be compared with the next */
     LEARN_ADOPT, /* a plan is made from the record */
+    LEARN_LONGER, /* the same, if it has more blocks; else the present one may be enlarged */
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
     LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
     LEARN_FEWER, /* the same plan is made with fewer guests */
@@ -156,6 +157,7 @@ struct learn_step {
     bool small;    /* blocks of the small lane were among those that were recorded */
     bool lost;     /* it was recorded, but not to its end, or with no block: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
+    bool longer;   /* a block came whose key no slot behind the last one had */
     bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;
@@ -188,6 +190,7 @@ struct learning {
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
     bool pardoning; /* what is recorded is for that alone */
+    bool looking;   /* what is recorded is for a longer loop alone */
     bool inherited; /* the plan is that of another course */
     bool highest;   /* the last step had more live than those before it of late */
     uint32_t mean_ppm, long_ppm; /* moving means of the share of bytes that were served */

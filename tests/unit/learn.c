@@ -137,13 +137,19 @@ static void what_longer_loops_missed_adds_up(void **state) {
     struct learn_step step = served(950, 50);
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
-    step.keyed = true;
-    for (unsigned i = 0; i < LEARN_OUTGROWN * 1000 / 50; i++)
+    step.keyed = step.longer = true;
+    for (unsigned i = 0; i < LEARN_GROWTHS; i++) {
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
-    assert_int_equal(learn_next(&learning), LEARN_RECORD);
-    assert_int_equal(record(&learning, 8), LEARN_NOTE);
-    assert_int_equal(record(&learning, 9), LEARN_ADOPT);
+        assert_int_equal(record(&learning, 8 + i), LEARN_LONGER);
+        assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    }
+    for (unsigned i = 0; i < LEARN_OUTGROWN * 1000 / 50; i++) {
+        assert_int_equal(learn_next(&learning), LEARN_SERVE);
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    }
+    assert_int_equal(record(&learning, 20), LEARN_LONGER);
     assert_int_equal(learning.outgrown, 0);
+    assert_true(learning.fruitless == 0 && learning.patience == LEARN_PATIENCE_PROVEN);
 }
 
 /* As where all blocks are small, and the plan is a coarse one. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * learn_again.c - the policy, driven with steps that never were: what was in the way for a while is
- * not for ever.
+ * not for ever, and who looks changes nothing else.
  */
 #include "kit/policy.h"
 
@@ -104,6 +104,44 @@ static void bad_steps_bring_no_growth_that_failed_nearer(void **state) {
     assert_int_equal(learning.no_growth.left, LEARN_WAIT);
 }
 
+/* What came with the record says nothing against the plan, whatever it is like. */
+static void looks_for_longer_loops_change_nothing_else(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step longer = served(950, 50);
+    longer.keyed = longer.longer = true;
+    const struct learning before = learning;
+    struct learn_step same = step_of(LEARN_RECORD), huge = same, small = same;
+    same.hash = 7;
+    huge.hash = small.hash = 8;
+    huge.slots = huge.coarse_blocks = 1 << 20; /* a plan would hold more than the step */
+    small.coarse_hash = 9;
+    assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(pass(&learning, same), LEARN_LONGER);
+    assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(pass(&learning, huge), LEARN_KEEP);
+    assert_true(learning.patience == before.patience && !learning.fruitless && !learning.noted);
+    assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(pass(&learning, small), LEARN_LONGER);
+    assert_false(learning.coarse);
+    learning.plan_coarse = true;
+    assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(pass(&learning, small), LEARN_LONGER);
+    assert_true(learning.coarse && learn_next(&learning) == LEARN_SERVE);
+}
+
+/* Before any step of its own was recorded. */
+static void a_plan_that_is_another_ones_is_looked_at_like_any_other(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    learn_inherit(&learning, 7, false);
+    struct learn_step longer = served(950, 50), step = step_of(LEARN_RECORD);
+    longer.keyed = longer.longer = longer.complete = true;
+    assert_int_equal(pass(&learning, longer), LEARN_FIT);
+    assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(pass(&learning, step), LEARN_LONGER);
+    assert_false(learning.noted);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
@@ -112,6 +150,8 @@ int main(void) {
         cmocka_unit_test(guests_that_did_well_in_between_are_tried_again_as_soon),
         cmocka_unit_test(guests_that_go_by_and_by_are_tried_again_as_soon),
         cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
+        cmocka_unit_test(looks_for_longer_loops_change_nothing_else),
+        cmocka_unit_test(a_plan_that_is_another_ones_is_looked_at_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,11 @@
 
 #include "step/site.h"
 
-/* A loop, and what it left in the order in which it came. */
-static void take_loops(ebb_site *site, ebb_region parent, unsigned trips, size_t bytes) {
+/* A loop, and what it left in the order in which it came; first a block with the key, if any. */
+static void take_loops_behind(ebb_site *site, ebb_region parent, uint32_t key, unsigned trips,
+                              size_t bytes) {
     ebb_step step = begin(site, parent);
+    assert_true(!key || ebb_step_alloc(step, bytes, 64, key));
     for (unsigned k = 0; k < trips; k++) {
         void *hidden = ebb_step_alloc(step, 2 * bytes, 64, 1);
         assert_non_null(ebb_step_alloc(step, bytes, 64, 2));
@@ -18,6 +20,10 @@ static void take_loops(ebb_site *site, ebb_region parent, unsigned trips, size_t
     for (unsigned k = 0; k < trips; k++)
         assert_non_null(ebb_step_alloc(step, 3 * bytes, 64, 3));
     assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void take_loops(ebb_site *site, ebb_region parent, unsigned trips, size_t bytes) {
+    take_loops_behind(site, parent, 0, trips, bytes);
 }
 
 /* From `least` trips on, up to twice as many. */
@@ -70,7 +76,7 @@ static void a_note_is_compared_with_the_next_record_only(void **state) {
     ebb_site *site = site_of_long_loops(stage, 20, 4000);
     const struct course *course = &site->courses[0];
     for (unsigned i = 0; i < 40; i++) {
-        take_loops(site, stage->root, 5 + i % 7, i % 2 ? 4000 : 300);
+        take_loops(site, stage->root, 5 + i % 7, i & 2 ? 30000 : 4000);
         assert_true(!course->noted || course->learning.noted);
     }
     assert_true(site_stats(site).recorded_steps > LEARN_FIRST);
@@ -154,6 +160,72 @@ static void loops_are_planned_again_after_a_suspension(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The step after one that was longer is recorded; others call for no record. */
+static void a_longer_loop_is_looked_for_at_once(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < LEARN_FIRST; i++)
+        take_both_ways(site, 16);
+    struct ebb_site_stats before = site_stats(site);
+    for (unsigned i = 0; i < 100; i++)
+        take_both_ways(site, 8 + i % 8);
+    assert_int_equal(site_stats(site).recorded_steps, before.recorded_steps);
+    take_both_ways(site, 20);
+    take_both_ways(site, 8); /* was no longer one */
+    assert_int_equal(site_stats(site).recorded_steps, before.recorded_steps + 1);
+    assert_int_equal(site_stats(site).plans, before.plans);
+    take_both_ways(site, 20);
+    take_both_ways(site, 24);
+    assert_int_equal(site_stats(site).recorded_steps, before.recorded_steps + 2);
+    assert_int_equal(site_stats(site).plans, before.plans + 1);
+    assert_int_equal(take_both_ways(site, 24), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Of more blocks a plan is made, and of fewer none, though each has one that never comes again. */
+static void a_longer_loop_is_found_behind_what_comes_once(void **state) {
+    static const unsigned trips[] = {20, 19, 30, 10, 30, 30};
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (uint32_t i = 0; i < sizeof trips / sizeof *trips; i++) {
+        assert_int_equal(site_stats(site).plans, i >= 2);
+        take_loops_behind(site, stage->root, 100 + i, trips[i], 4000);
+    }
+    assert_int_equal(site_stats(site).plans, 2);
+    struct ebb_site_stats before = site_stats(site);
+    take_loops_behind(site, stage->root, 200, 30, 4000);
+    assert_int_equal(site_stats(site).missed, before.missed + 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* It was shorter, but larger: the plan is enlarged. */
+static void a_look_gives_the_plan_room(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_long_loops(stage, 20, 4000);
+    take_loops(site, stage->root, 30, 4000);
+    take_loops(site, stage->root, 10, 5000);
+    assert_int_equal(site_stats(site).plans, 2);
+    struct ebb_site_stats before = site_stats(site);
+    take_loops(site, stage->root, 10, 5000);
+    assert_int_equal(site_stats(site).missed, before.missed + 1); /* that of a jump */
+    take_loops(site, stage->root, 20, 4000);
+    assert_int_equal(site_stats(site).missed, before.missed + 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Then it stays as it is. */
+static void a_look_gives_no_plan_room_that_makes_it_too_high(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_long_loops(stage, 20, 40000);
+    take_loops(site, stage->root, 21, 40000);
+    take_loops(site, stage->root, 10, 80000);
+    struct ebb_site_stats before = site_stats(site);
+    take_loops(site, stage->root, 20, 40000);
+    assert_int_equal(site_stats(site).missed, before.missed);
+    assert_int_equal(site_stats(site).plans, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* For each trip more three blocks have no slot, and one of the way back comes too early. */
 static void the_way_back_of_a_longer_loop_is_served(void **state) {
     enum { TRIPS = 20, MORE = 3 };
@@ -176,6 +248,10 @@ int main(void) {
         STAGED(the_longest_has_no_room_for_all_sizes_of_shorter_ones),
         STAGED(a_note_is_compared_with_the_next_record_only),
         STAGED(loops_are_planned_again_after_a_suspension),
+        STAGED(a_longer_loop_is_looked_for_at_once),
+        STAGED(a_longer_loop_is_found_behind_what_comes_once),
+        STAGED(a_look_gives_the_plan_room),
+        STAGED(a_look_gives_no_plan_room_that_makes_it_too_high),
         STAGED(the_way_back_of_a_longer_loop_is_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
