@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#define WELL_PART 8 /* a step did well that missed less than this part of what was served */
+
 /* What the inline paths find where they shall find nothing. */
 static struct track_slot nothing_fits = {.passed = PLAN_NEVER};
 static const uint32_t nothing_expected[1]; /* number 0: not live */
@@ -98,13 +100,15 @@ int track_follow(struct track *track, struct plan *plan) {
     if (plan && plan->slot_count >= track->slots_limit) {
         size_t count = (size_t)plan->slot_count + 1;
         ebb_region memory;
-        void *slots = plan_pool_take("slots", count * sizeof *track->slots, &memory);
+        size_t bytes = count * (sizeof *track->slots + sizeof *track->wanted);
+        void *slots = plan_pool_take("slots", bytes, &memory);
         if (!slots)
             return error_latest();
         forget_plan(track);
         track->slots = slots;
         track->slots_memory = memory;
         track->slots_limit = (uint32_t)count;
+        track->wanted = (uint32_t *)(track->slots + count);
     }
     track_forget_record(track);
     if (!plan) {
@@ -115,6 +119,7 @@ int track_follow(struct track *track, struct plan *plan) {
     plan_follow(plan);
     due_forget(track);
     copy_slots(track, plan);
+    memset(track->wanted, 0, plan->slot_count * sizeof *track->wanted);
     plan_leave(track->plan);
     track->plan = plan;
     track->had_grown = false;
@@ -334,6 +339,19 @@ static void note_refused(struct track *track) {
             track->seen.refused_bytes += track->slots[i].bytes;
 }
 
+/* Few steps that go this well enlarge a plan; one that does will have room for all of them. Others
+ * would add up sizes that make it too high. */
+static void note_wanted(struct track *track) {
+    const struct track_seen *seen = &track->seen;
+    bool well = seen->complete && seen->missed_bytes < seen->hit_bytes / WELL_PART;
+    uint32_t count = track->had_grown && well ? track->plan->slot_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct track_slot *slot = &track->slots[i];
+        if (slot->room && slot->bytes > slot->room && slot->bytes > track->wanted[i])
+            track->wanted[i] = slot->bytes;
+    }
+}
+
 void track_finish(struct track *track, struct track_seen *seen) {
     if (track->region) {
         remote_look(track->region);
@@ -345,6 +363,7 @@ void track_finish(struct track *track, struct track_seen *seen) {
         track->due.in_order = track->seen.complete && !track->due.strayed && !track->had_grown &&
                               !track->held;
         note_refused(track);
+        note_wanted(track);
         track_note_lost(track);
         track_note_above(track);
         track->above = track->above_now;

@@ -345,10 +345,11 @@ static size_t asked_for(const struct work *work, uint32_t number) {
 
 /* True: it is too high, or there is no memory for it. */
 static bool grow_by(struct work *work, size_t ahead) {
+    const uint32_t *wanted = work->lane->track->wanted;
     bool wider = false;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        wider |= draft_fit_ahead(work->draft, i, asked_for(work, i), ahead);
+        wider |= draft_fit_ahead(work->draft, i, size_larger(asked_for(work, i), wanted[i]), ahead);
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
     return wider && !work->plan;
@@ -360,15 +361,25 @@ static void restore_present(struct work *work) {
     work->present = draft_of_plan(work->course->plan);
 }
 
+/* Only what the last step asked for counts from now on. True if there was more. */
+static bool forget_wanted(struct track *track) {
+    bool more = false;
+    for (uint32_t i = 0; i < track->plan->slot_count; i++) {
+        more |= track->wanted[i] > track->slots[i].bytes;
+        track->wanted[i] = 0;
+    }
+    return more;
+}
+
 static size_t less_ahead(size_t part) {
     return part < LEARN_AHEAD_PART_LEAST ? part * 2 : SIZE_MAX;
 }
 
-/* A plan with room for what did not fit, and some more; for less more, then none, if it is too high
- * otherwise. */
+/* A plan with room for what did not fit since the present one was made, and some more; for less
+ * more, then none, and then for the last step alone, if it is too high otherwise. */
 static void grow(struct work *work) {
     size_t part = work->ahead ? LEARN_AHEAD_PART : SIZE_MAX;
-    while (grow_by(work, part) && part < SIZE_MAX) {
+    while (grow_by(work, part) && (part < SIZE_MAX || forget_wanted(work->lane->track))) {
         restore_present(work);
         part = less_ahead(part);
     }

@@ -60,7 +60,7 @@
 /* Bytes that a plan and a track that follows it hold for each block. If that is more than
  * LEARN_SLACK_BYTES and than a sixteenth of what is live, no plan is just tried: records have to be
  * alike first. */
-#define LEARN_SLOT_BYTES 72u
+#define LEARN_SLOT_BYTES 76u
 #define LEARN_TRY_PART 16u
 
 /* And if it is more than this and than all that is live, no plan is kept, however alike records

@@ -250,6 +250,77 @@ static void lengths_that_rise_and_begin_anew_are_served(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { ALIKE = 64, ALIKE_BYTES = 64 * KIB };
+
+/* Returns how many blocks were missed. One is larger. */
+static uint64_t take_some(ebb_site *site, unsigned count, unsigned which, size_t larger) {
+    uint64_t before = site_stats(site).missed;
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < count; i++)
+        block_of(step.region, i == which ? larger : ALIKE_BYTES, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    return site_stats(site).missed - before;
+}
+
+static uint64_t take_alike(ebb_site *site, unsigned which, size_t larger) {
+    return take_some(site, ALIKE, which, larger);
+}
+
+/* The next growth waits. */
+static void grow_at_once(ebb_site *site) {
+    for (unsigned i = 0; i < 2 + LEARN_GROWTHS; i++)
+        take_alike(site, 0, ALIKE_BYTES + i * PAGE);
+    assert_int_equal(site_stats(site).plans, 1 + LEARN_GROWTHS);
+}
+
+/* It comes while one block after the other is so large. Returns which was the last. */
+static unsigned grow_alike(ebb_site *site, size_t larger) {
+    unsigned which = 0;
+    grow_at_once(site);
+    uint64_t plans = site_stats(site).plans;
+    for (unsigned i = 0; i < 1000 && site_stats(site).plans == plans; i++) {
+        which = 1 + i % (ALIKE - 1);
+        take_alike(site, which, larger);
+    }
+    assert_int_equal(site_stats(site).plans, plans + 1);
+    return which;
+}
+
+static void a_plan_that_waited_has_room_for_all_that_was_asked_for(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    grow_alike(site, ALIKE_BYTES + ALIKE_BYTES / 8);
+    for (unsigned i = 0; i < ALIKE; i++)
+        assert_int_equal(take_alike(site, i, ALIKE_BYTES + ALIKE_BYTES / 8), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* All of it together would make it too high. */
+static void a_plan_that_waited_has_room_for_the_last_step_at_least(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    unsigned last = grow_alike(site, 3 * ALIKE_BYTES);
+    for (unsigned i = 1; i < ALIKE; i++)
+        assert_int_equal(take_alike(site, i, 3 * ALIKE_BYTES), i != last);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void what_was_asked_of_a_plan_before_counts_no_more(void **state) {
+    enum { FEWER = ALIKE / 2 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    grow_at_once(site);
+    for (unsigned i = 1; i < ALIKE; i++)
+        take_alike(site, i, ALIKE_BYTES + ALIKE_BYTES / 8);
+    uint64_t plans = site_stats(site).plans;
+    for (unsigned i = 0; i < 100 && site_stats(site).plans == plans; i++)
+        take_some(site, FEWER, 0, ALIKE_BYTES);
+    take_some(site, FEWER, 0, ALIKE_BYTES + PAGE);
+    assert_int_equal(site_stats(site).plans, plans + 2);
+    assert_int_equal(site_stats(site).plan_height, FEWER * ALIKE_BYTES + PAGE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
     struct learn_step step = served(100000, turned_away);
     step.guest_bytes = guests;
@@ -292,6 +363,9 @@ int main(void) {
         cmocka_unit_test(a_good_step_is_worth_more_growth),
         STAGED(where_sizes_rise_for_ever_few_plans_are_made),
         STAGED(lengths_that_rise_and_begin_anew_are_served),
+        STAGED(a_plan_that_waited_has_room_for_all_that_was_asked_for),
+        STAGED(a_plan_that_waited_has_room_for_the_last_step_at_least),
+        STAGED(what_was_asked_of_a_plan_before_counts_no_more),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ static void a_plan_that_would_hold_more_than_the_step_is_not_made(void **state) 
         uint64_t blocks, coarse_blocks, live;
         bool planned;
     } cases[] = {{20000, 0, 1 << 20, false}, {20000, 20000, 1 << 20, false},
-                 {20000, 0, 2 << 20, true}, {14000, 0, 1000, true}};
+                 {20000, 0, 2 << 20, true}, {13000, 0, 1000, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct learning learning;
         struct learn_step step = step_of(LEARN_RECORD);
