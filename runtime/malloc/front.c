@@ -234,7 +234,7 @@ void *front_resize(void *block, size_t bytes, const void *caller) {
         return front_alloc(bytes, caller);
     if (!is_scoped(block)) {
         struct scope *scope = here.scope;
-        if (scope && bytes > FRONT_SMALL_MOST)
+        if (scope && bytes > FRONT_SMALL_MOST && bytes <= RANGE_MOST) /* as none could have */
             scope_note_growth(scope, je_malloc_usable_size(block), bytes);
         return resize_general(block, bytes ? bytes : 1);
     }

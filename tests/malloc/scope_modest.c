@@ -134,6 +134,19 @@ static void test_what_grows_is_counted(void **state) {
     }
 }
 
+/* A growth that nobody can have asks for nothing. */
+static void test_what_is_refused_is_not_counted(void **state) {
+    become_modest(*state);
+    ebb_step step = begin(*state);
+    void *block = make(FEW, 1);
+    uint64_t asked = here.scope->asked_bytes;
+    assert_null(front_resize(block, PTRDIFF_MAX, NULL));
+    assert_int_equal(here.scope->asked_bytes, asked);
+    end(block, FEW, 1);
+    finish(step);
+    assert_true(served_is_modest(served_of(*state)));
+}
+
 /* What another site's step has left in the pool goes, though no scope has a step any more. */
 static void test_what_others_left_goes(void **state) {
     ebb_site *other = SITE(.name = "other");
@@ -215,6 +228,7 @@ int main(void) {
         SERVED(test_a_site_is_modest_by_itself),
         SERVED(test_survivors_pin_nothing),
         SERVED(test_what_grows_is_counted),
+        SERVED(test_what_is_refused_is_not_counted),
         SERVED(test_what_others_left_goes),
         SERVED(test_nothing_ages_by_force_while_scopes_come),
         SERVED(test_a_thread_knows_its_lanes_of_several_sites),
