@@ -60,8 +60,12 @@ static inline bool act_goes_on(unsigned round, unsigned most) {
 /* A child that ends well. */
 static inline void act_await(pid_t child) {
     int status = 0;
+    char text[40];
     EXPECT(child > 0);
     EXPECT(waitpid(child, &status, 0) == child);
+    snprintf(text, sizeof text, "a child: signal %d", WTERMSIG(status));
+    if (WIFSIGNALED(status))
+        act_fails(__FILE__, __LINE__, text);
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
