@@ -20,6 +20,7 @@
 #include "malloc/tender.h"
 
 #include "base/os.h"
+#include "pool/kind.h"
 #include "region/region.h"
 
 #include <pthread.h>
@@ -154,8 +155,19 @@ static void chill(struct scope *scope) {
         scope->warm_next->warm_prev = scope->warm_prev;
 }
 
+/* While some pages of its arena are gone no others are to be joined to huge ones: the kernel would
+ * bring those back, in its own time. */
+static void welcome_huge(const struct scope *scope, bool are_welcome) {
+    uintptr_t addr;
+    size_t bytes;
+    if (region_find_arena((const struct region *)scope->step.region.lane, &addr, &bytes))
+        kind_welcome_huge(addr, bytes, are_welcome);
+}
+
 /* What has gone may come back from here on, and gaps change. */
 static void forget_cooled(struct scope *scope) {
+    if (scope->cooled)
+        welcome_huge(scope, true);
     scope->seen_ms = 0;
     heap_forget_cooled(scope->cooled);
     scope->cooled = 0;
@@ -198,6 +210,8 @@ static bool cool_gap(struct scope *scope, struct heap_cooling *cooling) {
         return region_next_gap((struct region *)scope->step.region.lane, gap);
     }
     size_t bytes = cool_part(gap->from, gap->to, cooling);
+    if (bytes && !scope->cooled)
+        welcome_huge(scope, false);
     gap->from = bytes ? gap->from + bytes : gap->to;
     scope->cooled += bytes;
     return true;

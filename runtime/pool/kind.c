@@ -92,12 +92,15 @@ static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t 
 /* Below, a run may have no huge page inside, and there are few small ones to look up. */
 #define HUGE_LEAST (2 * CHUNK_ALIGN)
 
-static void welcome_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
+void kind_welcome_huge(uintptr_t addr, size_t bytes, bool are_welcome) {
     uintptr_t from = size_align(addr, CHUNK_ALIGN), to = size_align_down(addr + bytes, CHUNK_ALIGN);
-    if (bytes < HUGE_LEAST)
-        return;
-    os.advise_huge((void *)from, to - from);
-    pages->welcomes_huge = true;
+    if (bytes >= HUGE_LEAST)
+        (are_welcome ? os.advise_huge : os.advise_small)((void *)from, to - from);
+}
+
+static void settle_host(struct pages *pages, uintptr_t addr, size_t bytes) {
+    kind_welcome_huge(addr, bytes, true);
+    pages->welcomes_huge |= bytes >= HUGE_LEAST;
 }
 
 /* Else the first touch of a cold page, by whom it may be, would make many resident. */
@@ -115,7 +118,7 @@ static void give_host(struct pages *pages, uintptr_t addr, size_t bytes) {
 
 const struct kind kind_host = {.name = "host",
                                .take = take_host,
-                               .settle = welcome_huge,
+                               .settle = settle_host,
                                .cool = cool_host,
                                .give = give_host};
 

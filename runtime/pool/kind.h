@@ -79,6 +79,10 @@ const struct kind *kind_find(unsigned flags);
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 
+/* Huge pages are welcome in a run of the host's that was settled; or, while some of its pages are
+ * given back, they are not: the kernel would fill these again. Any thread, with no lock. */
+void kind_welcome_huge(uintptr_t addr, size_t bytes, bool are_welcome);
+
 /* `give` for chunks that the system was advised of: replaces them by fresh addresses. If the system
  * refuses to open these they are lost. */
 void kind_give_anew(struct pages *pages, uintptr_t addr, size_t bytes);

@@ -90,3 +90,12 @@ bool region_next_gap(struct region *region, struct region_gap *gap) {
             enter(region, gap);
     return gap->run;
 }
+
+bool region_find_arena(const struct region *region, uintptr_t *addr, size_t *bytes) {
+    const struct track *track = region->track;
+    if (!track || !(track->arena || track->taken_over))
+        return false;
+    *addr = track->base;
+    *bytes = track->span;
+    return true;
+}

@@ -4,6 +4,7 @@
 #define EBB_REGION_GAPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ebb_piece;
@@ -21,5 +22,8 @@ struct region_gap {
 /* On to the next gap, or past a few dozen pieces between which there is none. False: the walk is
  * over. Each gap comes once. What a step along a table has not noted is noted (due.c). */
 bool region_next_gap(struct region *region, struct region_gap *gap);
+
+/* Where the arena of the region's plan lies, or what a takeover has left of it; false: nowhere. */
+bool region_find_arena(const struct region *region, uintptr_t *addr, size_t *bytes);
 
 #endif

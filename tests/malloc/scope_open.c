@@ -8,12 +8,20 @@
 
 #include "base/os.h"
 #include "malloc/options.h"
+#include "region/region.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
 #define MIB ((size_t)1 << 20)
+#define HUGE (2 * MIB)
 
 /* ---- large blocks ---- */
 
@@ -129,26 +137,44 @@ static size_t count_resident(void **blocks, bool alive) {
     return bytes;
 }
 
+/* The kernel joins pages of the arena to huge ones, as it does by itself in its own time. False: it
+ * is not to, or never does, or there is no arena. */
+static bool join_pages(const struct scope *scope) {
+    uintptr_t addr;
+    size_t bytes;
+    bool is_welcome = false;
+    if (!region_find_arena((const struct region *)scope->step.region.lane, &addr, &bytes))
+        return false;
+    for (uintptr_t at = size_align(addr, HUGE); at + HUGE <= addr + bytes; at += HUGE)
+        is_welcome |= madvise((void *)at, HUGE, MADV_COLLAPSE) == 0 || errno != EINVAL;
+    return is_welcome;
+}
+
 static void end_the_rest(void **blocks) {
-    for (unsigned i = 0; i < BLOCKS; i += 3)
+    for (unsigned i = 3; i < BLOCKS; i += 3)
         end(blocks[i], lengths[i], i);
 }
 
-/* The gaps of an arena, which its plan still fills afterwards. */
+/* The gaps of an arena, which its plan still fills afterwards. They stay gone. */
 static void test_gaps_of_a_plan_go_and_it_is_served(void **state) {
     struct ebb_site_stats stats = {.size = sizeof stats};
     for (unsigned round = 0; round < PLANNED; round++) {
         void *blocks[BLOCKS];
         ebb_step step = begin(*state);
+        const struct scope *scope = here.scope;
         make_all(blocks);
         assert_int_equal(ebb_scope_leave(step), 0);
         assert_true(count_resident(blocks, false) >= 4 * MIB);
         size_t alive = count_resident(blocks, true);
+        bool is_welcome = join_pages(scope);
         assert_true(cool_what_rests() >= 4 * MIB);
+        (void)join_pages(scope);
         /* but for pages that what is alive shares, or has taken since */
         assert_true(count_resident(blocks, false) <= MIB);
         assert_int_equal(count_resident(blocks, true), alive);
         assert_int_equal(ebb_scope_enter(step), 0);
+        end(blocks[0], lengths[0], 0);
+        assert_true(join_pages(scope) == is_welcome);
         end_the_rest(blocks);
         finish(step);
     }
