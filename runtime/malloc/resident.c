@@ -65,10 +65,11 @@ size_t resident_large(void) {
     return bytes;
 }
 
-/* The second number of the file, which is of pages. */
+/* The second number of the file, which is of pages. That of the process has none once its first
+ * thread has ended. */
 size_t resident_process(void) {
     char text[128];
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    int file = open("/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
     ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
     if (file >= 0)
         close(file);

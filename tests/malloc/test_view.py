@@ -260,6 +260,13 @@ class View(unittest.TestCase):
         self.assertAlmostEqual(resident, own, delta=4 << 20)
         return resident, given
 
+    def test_what_is_in_memory_is_told_once_the_first_thread_has_ended(self):
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "1", "end") as program:
+            status = pathlib.Path(f"/proc/{program.pid}/statm")
+            self.assertTrue(until(lambda: status.read_text().startswith("0 ")))
+            self.assertTrue(until(self.ask))
+            self.assertRegex(self.ask(), rb"^resident_bytes +[1-9]\d*\n")
+
     @unittest.skipIf(os.geteuid(), "for the superuser alone")
     def test_what_the_system_does_not_say_is_left_out(self):
         """It has no /proc once the program has changed its root."""
