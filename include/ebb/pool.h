@@ -92,9 +92,9 @@ EBB_API ebb_pool *ebb_pool_default(void);
  * EBB_E_SIZE (above 4096 slots, or all of them longer than half of the addresses that ebb has,
  * which are a TiB, or what the process may reserve), EBB_E_NO_SPACE. A shared pool is a sparse file
  * as long as all of its slots: RLIMIT_FSIZE must allow that (else EBB_E_MEMORY), and /proc must be
- * there, since each process opens the file again by /proc/self/fd: who makes the pool here, others
- * when they first open a region or a parcel. Up to 1024 processes may use it at once; to the next
- * one EBB_E_MEMORY says so then.
+ * there, since each process opens the file again by /proc/thread-self/fd: who makes the pool here,
+ * others when they first open a region or a parcel. Up to 1024 processes may use it at once; to the
+ * next one EBB_E_MEMORY says so then.
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
 

@@ -103,8 +103,8 @@ int os_file_copy(int fd, int *copy) {
 }
 
 int os_file_again(int fd, int *other) {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    char path[40]; /* that of the process has no files once its first thread has ended */
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", fd);
     *other = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     return keep_off_standard(other);
 }

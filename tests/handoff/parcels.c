@@ -7,6 +7,8 @@
 #include "pool/shared.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SLOT_BYTES (16 * MIB)
@@ -417,6 +419,32 @@ static void who_makes_a_pool_has_its_place_from_then_on(void **state) {
     pool_end(pool);
 }
 
+/* Once the first thread of its process has ended. */
+static void *make_a_pool(void *unused) {
+    char path[1];
+    while (readlink("/proc/self/exe", path, sizeof path) >= 0)
+        usleep(1000);
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED);
+    if (!pool)
+        print_error("%s\n", ebb_last_error_text());
+    _exit(pool == NULL);
+}
+
+static void a_pool_is_made_though_the_first_thread_has_ended(void **state) {
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        pthread_t thread;
+        alarm(60);
+        if (pthread_create(&thread, NULL, make_a_pool, NULL) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_pool_that_finds_no_proc_says_so(void **state) {
     struct os_table real = os;
     os.file_again = open_without_proc;
@@ -451,6 +479,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(what_a_dead_worker_had_is_reclaimed),
         cmocka_unit_test(what_the_dead_sent_goes_last),
         cmocka_unit_test(who_makes_a_pool_has_its_place_from_then_on),
+        cmocka_unit_test(a_pool_is_made_though_the_first_thread_has_ended),
         cmocka_unit_test(a_pool_that_finds_no_proc_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
