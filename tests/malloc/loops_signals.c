@@ -150,7 +150,7 @@ static void who_jumps_out_leaves_no_turn(void) {
 
 /* ---- at each instruction ---- */
 
-static unsigned stride = 1; /* from one to the next */
+static unsigned stride = 1; /* from one to the next; with each seed of a run, others */
 
 #if defined(__x86_64__)
 enum { TRAP_FLAG = 0x100, INSTRUCTIONS = 10000, NO_MORE = 3 };
@@ -200,8 +200,10 @@ static void *is_traced(void *stack) {
 
 /* Each in a child: what the hardened library holds back of many threads is taken for survivors. */
 static void a_handler_loops_at_any_instruction_of_a_wait(void) {
+    const char *seed = getenv("EBB_FRESH_SEED");
     int status = 0;
-    for (instruction = 1; status == 0; instruction += stride) {
+    instruction = 1 + (unsigned)(strtoul(seed ? seed : "0", NULL, 10) % stride);
+    for (; status == 0; instruction += stride) {
         EXPECT(instruction < INSTRUCTIONS);
         pid_t child = fork();
         EXPECT(child >= 0);
