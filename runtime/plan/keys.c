@@ -20,8 +20,8 @@ enum { KEY_TWICE = 1 << 20 };
  * first, next to others, among buffers that are equal else. */
 static const struct exponents {
     unsigned size, lifetime, crowd;
-} portfolio[PACKING_ORDERS] = {{1, 1, 0}, {0, 0, 1},  {0, 1, 64}, {2, 3, 1},
-                               {3, 2, 0}, {1, 1, 64}, {0, 0, 0}};
+} portfolio[PACKING_ORDERS] = {{1, 1, 0}, {0, 0, 1}, {1, 3, 64}, {0, 1, 64},
+                               {3, 2, 0}, {2, 3, 1}, {0, 0, 0}};
 
 static double power(double base, unsigned exponent) {
     double product = 1;
