@@ -255,16 +255,17 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
 }
 
 /* A loop was longer than the plan's: some times at once, and then as soon as what such steps missed
- * adds up to what it costs to look for a longer plan. */
+ * adds up to what it costs to look for a longer plan. Loops that rise from step to step are longer
+ * than each plan. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
     if (!step->longer)
         return false;
     learning->outgrown += step->missed_bytes;
-    if (learning->growths >= LEARN_GROWTHS &&
+    if (learning->looks >= LEARN_GROWTHS &&
         learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)
         return false;
     learning->outgrown = 0;
-    learning->growths += learning->growths < LEARN_GROWTHS;
+    learning->looks = learning->looks < LEARN_GROWTHS ? learning->looks + 1 : 1;
     return true;
 }
 

@@ -88,7 +88,8 @@
  * much as LEARN_OUTGROWN steps have in all, about what a plan costs, or as one step has if that
  * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
  * plan hardly serves more; where all follow one length a new longest one misses everything, so it
- * waits for nothing. A loop that was longer than its plan has the next step recorded, as often. */
+ * waits for nothing. A loop that was longer than its plan has the next step recorded: at once as
+ * often, whatever is planned, and then, when such loops have missed as much, as often again. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
@@ -204,6 +205,7 @@ struct learning {
     uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
     uint32_t futile;    /* of these: by bad steps, with no good one since, nor a suspension */
+    uint32_t looks;     /* for longer loops, up to LEARN_GROWTHS, since there was a wait */
     uint64_t guests_most; /* bytes of a plan's guests */
     struct learn_pause fewer; /* until there may be more */
     struct learn_pause no_growth; /* until a larger plan is tried that could not be made */

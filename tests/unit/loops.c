@@ -182,6 +182,18 @@ static void a_longer_loop_is_looked_for_at_once(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Else every second step would be recorded, of which nothing is served, and planned. */
+static void loops_that_rise_are_not_planned_each_time(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 200; i++)
+        take_loops(site, stage->root, 20 + i, 4000);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.plans <= 30 && stats.recorded_steps <= 40);
+    assert_true(stats.hits * 100 >= stats.allocations * 70);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Of more blocks a plan is made, and of fewer none, though each has one that never comes again. */
 static void a_longer_loop_is_found_behind_what_comes_once(void **state) {
     static const unsigned trips[] = {20, 19, 30, 10, 30, 30};
@@ -249,6 +261,7 @@ int main(void) {
         STAGED(a_note_is_compared_with_the_next_record_only),
         STAGED(loops_are_planned_again_after_a_suspension),
         STAGED(a_longer_loop_is_looked_for_at_once),
+        STAGED(loops_that_rise_are_not_planned_each_time),
         STAGED(a_longer_loop_is_found_behind_what_comes_once),
         STAGED(a_look_gives_the_plan_room),
         STAGED(a_look_gives_no_plan_room_that_makes_it_too_high),
