@@ -138,9 +138,9 @@ EBB_API bool ebb_batch_equal(const void *left, const void *right);
 /*
  * The tree in words: structure, values, kinds, metadata, dtypes and shapes, no elements. Works for
  * every object. A member that several fields refer to is shown once; the others say "above". Text:
- * one line a node. JSON: one value; inner nodes as {"dict": {...}} and the like, objects of other
- * types as {"object": NAME, "fields": {...}}. Returns 0, the callback's value if it stopped,
- * EBB_E_ARGUMENT, or the errors of ebb_object_end() if it is not a live object.
+ * one line a node. JSON: one value; inner nodes, tensors and samples as {"dict": {...}} and the
+ * like, other objects as {"object": NAME, "fields": {...}}. Returns 0, the callback's value if it
+ * stopped, EBB_E_ARGUMENT, or the errors of ebb_object_end() if it is not a live object.
  */
 EBB_API int ebb_report_batch(const void *object, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);

@@ -9,7 +9,7 @@
  * An export shares the tensor's bytes and counts as one more tensor that sees the storage. It may
  * outlive the region: if that ends first, the pages under the bytes leave it and are held by the
  * pool (ebb_pool_stats.held) until the export is given back; or, if a relinked block lies in them,
- * by the region that owns the block (docs/lifetimes.md, "Pools and pages").
+ * by the region that owns the block until it has noticed (docs/lifetimes.md, "Pools and pages").
  *
  *     region open     | ebb_tensor | ... | elements |  <- export   the block keeps them
  *     region closed   pool ...     | pages around them | pool      the pool holds them
@@ -18,8 +18,8 @@
  * An export is given back by calling its deleter once. The deleter is plain C and takes no lock of
  * an interpreter. Any thread may call it at any time: after the region closed, at the end of the
  * process, after a dlclose() (libebb stays loaded). A second call does nothing while the struct
- * exists. It does until the region's thread has noticed the first call, or has closed the region;
- * that of a tensor without elements, which keeps nothing, is gone with the first call.
+ * exists: while the region is open, until its thread has noticed the first call. If the region is
+ * closed, or the tensor has no elements (it keeps nothing then), the first call is the last.
  *
  * Only tensors that every consumer reads correctly are exported as they are: elements on multiples
  * of EBB_STORAGE_ALIGN bytes in ebb's large blocks, no byte offset, explicit strides that are not
@@ -34,7 +34,8 @@
  *     may not end, give away, compose or collate those, nor close, reset or rewind a region that
  *     owns, owned or hosts one of them (EBB_E_BUSY);
  *   - called while a region is closed, reset or rewound, it may not close, reset or rewind that
- *     region or one above it. It may do so to others, which own objects of that region, too.
+ *     region or one above it. It may do so to others, even if they own objects that lie in that
+ *     region: these may end before it.
  *
  * Promotion takes imported bytes along without touching them, provided that all tensors that see
  * them go (else EBB_E_BUSY). When a region closes, cleanups older than an import run after the
