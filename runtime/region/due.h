@@ -3,7 +3,7 @@
 #ifndef EBB_REGION_DUE_H
 #define EBB_REGION_DUE_H
 
-#include "region/plan.h"
+#include "region/region.h"
 
 /* Nothing is due: no request is like it, and no release. */
 extern HIDDEN const struct ebb_due due_nothing;

@@ -9,6 +9,7 @@
  *     large.h     the large lane: best fit in runs         where large blocks go
  *     runs.h      the runs of pages under both lanes
  *     cut.c       free pages inside of runs go back
+ *     gaps.h      pages that nothing lies in
  *     keeper.h    what a root that stays open gives back
  *     block.h     blocks are made and resized              which lane, which error
  *     lookup.h    the block at an address, or why none is there
@@ -22,8 +23,11 @@
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
+ *     serve.c     slots are served, where the inline paths do not suffice
+ *     takeover.c  a step has outgrown its plan
+ *     dissolve.c  blocks of an arena outlive the step where they are
  *     tide.h      the most that it served at once
- *     record.h    what came and went in a step
+ *     record.h    what comes and goes in a step, and what of it is born above
  *     due.h       a step that repeats to the letter
  *     remote.h    releases by other threads
  *     safe.h      what a region must not keep in memory that others can write to
