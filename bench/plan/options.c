@@ -24,7 +24,7 @@ void options_help(void) {
            "  --search MS       then search so long (0)\n"
            "  --synthetic N     a made-up training step of about N buffers\n"
            "  --random N,ALIVE  four steps of N buffers of random sizes and lives, ALIVE at once;\n"
-           "                    up to %d such options\n"
+           "                    up to %d steps to make up, of both options together\n"
            "  --tsv FILE        rows, beside the table\n"
            "  --help            this text\n",
            PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT, MADE_UP_MOST);

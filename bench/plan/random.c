@@ -3,7 +3,8 @@
  * random.c - steps without any pattern, made up: the planner's hardest case.
  *
  * So many buffers are alive at once; a new one takes the place of one that is drawn, of a size that
- * is drawn from 1 to 65 KiB. No order is good for all such steps, so all orders are tried.
+ * is drawn from 1 to 65 KiB. No order is good for all such steps, so as many are tried as the bound
+ * of work lets.
  *
  * Invariant: the same counts give the same steps. A birth and a death a section.
  */
