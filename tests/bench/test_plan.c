@@ -395,8 +395,8 @@ static void arguments_that_make_no_sense_are_refused(void **state)
         "--capacity 9223372036854775808 x", "--random 9", "--random 9,", "--random ,9",
         "--random 9,0", "--random 9,10", "--random 0,0", "--random 9,9,9",
         "--random 0000000000000000000009,9",
-        "--random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 "
-        "--random 9,9 --synthetic 9 --synthetic 9"};
+        ("--random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 --random 9,9 "
+         "--random 9,9 --synthetic 9 --synthetic 9")}; // or clang misses a comma
 
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
