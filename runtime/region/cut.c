@@ -25,11 +25,7 @@ static void split_behind(struct region *region, struct ebb_piece *run, struct eb
         next = rest;
     }
     next->before = NULL;
-    behind->run.first = next;
-    behind->run.end = end;
-    end->end.run = behind;
-    piece_push(&region->runs, behind);
-    region->run_count++;
+    runs_add(region, behind, next, end);
     piece->bytes = to - piece->addr;
     if (region->main_run == run)
         region->main_run = behind;

@@ -122,11 +122,7 @@ static void add(struct region *region, struct ebb_piece *run) {
     struct ebb_piece *end = runs_new_piece(region, piece_end(run), 0, PIECE_END);
     top->after = end;
     end->before = top;
-    run->run.first = top;
-    run->run.end = end;
-    end->end.run = run;
-    piece_push(&region->runs, run);
-    region->run_count++;
+    runs_add(region, run, top, end);
     region->main_run = run;
     region->highest = region->needed = run->addr;
     region->top = top;

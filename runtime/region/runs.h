@@ -58,6 +58,16 @@ void runs_retire_top(struct region *region);
 /* If the main run ends with a free piece, that is the top. */
 void runs_find_top(struct region *region);
 
+/* The run is one of the region's from here on, from `first` to its `end`. */
+static inline void runs_add(struct region *region, struct ebb_piece *run, struct ebb_piece *first,
+                            struct ebb_piece *end) {
+    run->run.first = first;
+    run->run.end = end;
+    end->end.run = run;
+    piece_push(&region->runs, run);
+    region->run_count++;
+}
+
 static inline bool runs_is_free(const struct ebb_piece *piece) {
     return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
 }
