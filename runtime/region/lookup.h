@@ -25,7 +25,7 @@ struct region *block_owner(struct region *place, uintptr_t addr);
 
 /* The live block at `addr` in a piece of the region, whoever it was born for. */
 int lookup_in(struct region *region, struct ebb_piece *piece, uintptr_t addr,
-            struct block_place *place);
+              struct block_place *place);
 
 /* Sets and returns the error that says why `addr` is no live block of the region. */
 int lookup_refuse(const struct region *region, uintptr_t addr);

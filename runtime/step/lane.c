@@ -12,10 +12,10 @@
  * What is in its ring is its owner's to close: who takes a lane becomes the owner, unless the step
  * cannot begin. Fails without effect where there is no memory for another lane.
  */
-#include "region/block.h"
 #include "step/site.h"
 
 #include "base/error.h"
+#include "region/block.h"
 
 #include <limits.h>
 #include <string.h>

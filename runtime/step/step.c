@@ -11,10 +11,10 @@
  * Only a lane or a region can be wanting at begin: without memory for learning a step is an
  * ordinary region. Refuses steps that have ended or never began (EBB_E_STALE, EBB_E_ARGUMENT).
  */
-#include "region/block.h"
 #include "step/site.h"
 
 #include "base/error.h"
+#include "region/block.h"
 #include "region/count.h"
 #include "region/promote.h"
 #include "region/remote.h"
