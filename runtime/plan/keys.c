@@ -15,9 +15,10 @@
 
 enum { KEY_TWICE = 1 << 20 };
 
-/* Each is the one that helps most where those before it do not, on steps of real programs; the last
- * is the order of births. To the 64th power the crowd decides, but among nearly equal ones; to the
- * first, next to others, among buffers that are equal else. */
+/* Each is the one that helps most where those before it do not, on steps of real programs; but the
+ * fourth is for random ones, and the last is the order of births. To the 64th power the crowd
+ * decides, but among nearly equal ones; to the first, next to others, among buffers that are equal
+ * else. */
 static const struct exponents {
     unsigned size, lifetime, crowd;
 } portfolio[PACKING_ORDERS] = {{1, 1, 0}, {0, 0, 1}, {1, 3, 64}, {0, 1, 64},
