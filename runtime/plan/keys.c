@@ -18,10 +18,11 @@ enum { KEY_TWICE = 1 << 20 };
 /* Each is the one that helps most where those before it do not, on steps of real programs; but the
  * fourth is for random ones, and the last is the order of births. To the 64th power the crowd
  * decides, but among nearly equal ones; to the first, next to others, among buffers that are equal
- * else. */
+ * else. The second and the third help as many steps: the second comes first since steps that need
+ * it have ten times as many buffers. */
 static const struct exponents {
     unsigned size, lifetime, crowd;
-} portfolio[PACKING_ORDERS] = {{1, 1, 0}, {0, 0, 1}, {1, 3, 64}, {0, 1, 64},
+} portfolio[PACKING_ORDERS] = {{1, 1, 0}, {1, 3, 64}, {0, 0, 1}, {0, 1, 64},
                                {3, 2, 0}, {2, 3, 1}, {0, 0, 0}};
 
 static double power(double base, unsigned exponent) {

@@ -169,13 +169,14 @@ static void the_same_buffers_get_the_same_plan(void **state) {
     }
 }
 
-/* Seven bytes are alive at once four times. Whom size and lifetime put first leaves a hole. */
+/* Seven bytes are alive at once four times. Whom size and lifetime put first leaves a hole, and the
+ * order that has the crowd alone is the third. */
 static void who_lives_when_most_is_alive_goes_first(void **state) {
     static const struct packing_buffer buffers[] = {
         {0, 3, 1, 2}, {0, 4, 1, 3}, {1, 5, 1, 2}, {3, 8, 1, 2}, {6, 7, 1, 5}};
     assert_true(planned(buffers, 5, once).height == 9);
     struct packing_result result = planned(buffers, 5, thorough);
-    assert_true(result.height == 7 && result.max_live == 7 && result.tries == 2);
+    assert_true(result.height == 7 && result.max_live == 7 && result.tries == 3);
 }
 
 static void an_order_that_is_no_better_changes_nothing(void **state) {
