@@ -99,7 +99,7 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     release_newer(region, mark);
     drop_mark(region, mark);
     if (window)
-        small_settle(region, window);
+        windows_settle(region, window);
     if (EBB_CHECK_FULL)
         region_check(region);
     return region_closed(&closed);
@@ -123,7 +123,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     if (region->track)
         track_forget(region->track);
     kinds_end_all(region);
-    small_forget(region);
+    windows_forget(region);
     count_uncharge(region, flow_now(&region->used));
     region_new_epoch(region);
     if (region->shared)

@@ -4,7 +4,8 @@
  *
  *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
- *     small.h     the small lane: windows and bumping      where small blocks go
+ *     small.h     the small lane: blocks are bumped        where small blocks go
+ *     windows.h   where its room is
  *     holes.h     room between its live blocks
  *     large.h     the large lane: best fit in runs         where large blocks go
  *     runs.h      the runs of pages under both lanes

@@ -13,17 +13,10 @@
 #define EBB_REGION_SMALL_H
 
 #include "region/track.h"
-
-#define SMALL_WINDOW_LEAST ((size_t)4096)
+#include "region/windows.h"
 
 void *small_alloc(struct region *region, size_t bytes, size_t align);
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
-
-/* Opens or shuts the inline path, as the region's state asks. */
-void small_set_inline(struct region *region);
-
-/* The lane forgets all windows; the pieces are the large lane's business. */
-void small_forget(struct region *region);
 
 /* Notes the lane's present state in a new mark, whose flag is not set, and pins the newest window.
  * The mark goes, once all that are newer are gone. */
@@ -32,9 +25,6 @@ void small_unmark(const struct ebb_piece *mark);
 
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);
-
-/* Padding in the window that turned out to be free again: it is not counted any more. */
-void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes);
 
 /* Everything behind `cursor` in room number `which` was released: that is as it was, if it is still
  * the current one. A window that was begun again is another, where a block may lie across it. */
@@ -48,6 +38,11 @@ int small_find(struct region *region, const struct ebb_piece *window, uintptr_t 
 typedef void small_visit(void *context, uintptr_t addr, size_t bytes, bool block);
 void small_each_live(const struct region *region, const struct ebb_piece *window,
                      small_visit *visit, void *context);
+
+/* True if every block must be seen when it leaves. */
+static inline bool small_is_watched(const struct region *region) {
+    return region->metered || track_watches(region->track) || EBB_POISON;
+}
 
 /* The bytes a small block takes, from the bytes that were asked. */
 static inline size_t small_step(size_t bytes) {
@@ -136,9 +131,6 @@ static inline bool small_may_peak(const struct region *region) {
 /* Says why `addr`, which lies in a window, is no live block: sets and returns the error. */
 int small_no_block(const struct region *region, const struct ebb_piece *window, uintptr_t addr);
 
-/* What follows when a release left few blocks in a window. 0 */
-int small_settle(struct region *region, struct ebb_piece *window);
-
 /* Releases where something must be noted first; 0 or an error. */
 int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr,
                          uint16_t *entry);
@@ -169,7 +161,7 @@ static inline void small_count_out(struct region *region, struct ebb_piece *wind
 /* What follows when a block left its window. 0 */
 static inline int small_look_after(struct region *region, struct ebb_piece *window) {
     bool few = small_live_blocks(window) <= window->window.act_blocks;
-    return few ? small_settle(region, window) : 0;
+    return few ? windows_settle(region, window) : 0;
 }
 
 /* A block leaves that ends where the cursor is. */

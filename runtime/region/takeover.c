@@ -248,7 +248,7 @@ static bool leaves(struct track *track, size_t bytes, size_t align) {
 
 bool track_gives_way(struct track *track, size_t bytes, size_t align) {
     bool small = small_suits(bytes, align);
-    size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
+    size_t least = small ? WINDOWS_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
     track_look(track);
     if (!leaves(track, least, small ? RANGE_SLOT : size_larger(align, EBB_UNIT)))

@@ -287,7 +287,7 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     if (track->recording)
         block_set_quick(region);
     region->calm = 0;
-    small_set_inline(region);
+    windows_set_inline(region);
     track_set_paths(track);
     track_note_above(track);
     track->above = size_larger(track->above, track->above_now);
@@ -320,7 +320,7 @@ static void detach(struct track *track) {
     struct region *region = track->region;
     untie(track);
     block_set_quick(region);
-    small_set_inline(region);
+    windows_set_inline(region);
 }
 
 /* Nobody looks for the entries of small blocks any more, unless some were born here for steps

@@ -375,7 +375,7 @@ static void close_one(struct region *region, struct ebb_closed *closed) {
         track_forget(region->track);
     if (region->step)
         region->step->closed(region->step);
-    small_forget(region);
+    windows_forget(region);
     count_uncharge(region, flow_now(&region->used));
     orphan(region);
     if (region->counted.in || region->runs || region->kinds)
@@ -456,7 +456,7 @@ int ebb_region_seal(ebb_region handle) {
     region->sealed = true;
     if (region->track)
         track_stop(region_track(region));
-    small_set_inline(region);
+    windows_set_inline(region);
     return 0;
 }
 

@@ -62,7 +62,7 @@ struct stretch {
 static void free_stretch(struct stretch *stretch) {
     for (; stretch->from < stretch->to && stretch->excess; stretch->from += RANGE_GRANULE) {
         *small_entry(stretch->window, stretch->from) = STARTS_RELEASED | (RANGE_GRANULE + 1);
-        small_drop_padding(stretch->region, stretch->window, RANGE_GRANULE);
+        windows_drop_padding(stretch->region, stretch->window, RANGE_GRANULE);
         stretch->excess -= RANGE_GRANULE;
     }
 }
