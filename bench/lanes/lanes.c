@@ -2,7 +2,7 @@
 //
 // lanes.c - which lane limit, which placement, which reuse? Simulated on recorded traces.
 //
-//     lanes TRACE...          the Markdown table of docs/design.md
+//     lanes TRACE...          the Markdown table of docs/decisions.md
 //     lanes --all TRACE...    every variant on every trace, tab separated (a minute or two)
 //
 // For each steady step of each trace the tool plays the step's allocations and frees through two

@@ -15,7 +15,7 @@ struct variants {
 };
 
 void variants_add_all(struct variants *variants);      // every combination that makes sense
-void variants_add_selected(struct variants *variants); // those of the table in docs/design.md
+void variants_add_selected(struct variants *variants); // those of the table in docs/decisions.md
 void variants_free(struct variants *variants);
 
 // Short names; static storage.

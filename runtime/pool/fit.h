@@ -8,7 +8,7 @@
  * FIT_LOOK entries the look-up and the sorting give up, so that no operation depends on the
  * number of free pieces. Below 1 KiB a bin has pieces of one size: gaps that alignments left, often
  * a row of them, which would be walked for each new one. They lie as they came, the newest first.
- * docs/design.md has the measurements that chose this.
+ * docs/decisions.md has the measurements that chose this.
  */
 #ifndef EBB_POOL_FIT_H
 #define EBB_POOL_FIT_H
