@@ -27,7 +27,7 @@
  * the survivors' bytes twice.
  *
  * Threads: a site is used by any number of threads at once; each step belongs to one, as its
- * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".
+ * region does. Plans are shared. Source of the semantics: docs/planning.md.
  */
 #ifndef EBB_STEP_H
 #define EBB_STEP_H

@@ -9,7 +9,7 @@
  *     slots   | served | served | skipped | next | ...
  *     order   | released, in order ... | passed -> expected next | ...
  *
- * Three rules keep live blocks apart, whatever the program does (docs/design.md has the proof):
+ * Three rules keep live blocks apart, whatever the program does (docs/planning.md has the proof):
  *     R1  slots are served in increasing order, each at most once in an epoch
  *     R2  a slot is served only for a request that fits its room and alignment
  *     R3  before slot j is served, each slot that should have been released before it is dead, or

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_docs.py - what the pages show and point to is there.
 
-Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
-docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
+Claims: each C snippet of the guides (guide, objects, handoff, planning) stands, line by line, in a
+program of docs/examples that the tests run, each Python snippet of loader.md in one of
+docs/examples/python; the numbers of the policy that planning.md lists are those of learn.h;
 each relative link leads to a file and, with a #part, to a heading of it; a list of contents has
 all headings; what is shown as a command can be run, and a program of the benchmarks is built
 before; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
@@ -30,7 +31,7 @@ from check_readme import ROOT, blocks_of  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
 GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
-                 for page in ("guide.md", "objects.md", "handoff.md"))
+                 for page in ("guide.md", "objects.md", "handoff.md", "planning.md"))
 PYTHON_EXAMPLES = sorted((ROOT / "docs" / "examples" / "python").glob("*.py"))
 LOADER = (ROOT / "docs" / "loader.md").read_text(encoding="utf-8")
 FIGURES = ROOT / "docs" / "figures.py"
@@ -88,6 +89,20 @@ class Pages(unittest.TestCase):
         for example in PYTHON_EXAMPLES:
             if example.name != "run_example.py":
                 self.assertIn(f"examples/python/{example.name}", LOADER)
+
+    def test_the_numbers_of_the_policy_are_those_of_its_header(self):
+        header = (ROOT / "runtime/step/learn.h").read_text(encoding="utf-8")
+        page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
+        units = {"": 1, " %": 10_000, " KiB": 1 << 10, " MiB": 1 << 20}
+        listed = {name: int(number.replace(",", "")) * units[unit] for name, number, unit in
+                  re.findall(r"^\| `(LEARN_\w+)` \| ([\d,]+)( [%KM]\S*|) \|", page, re.M)}
+        number = r"(\d+)u|\(\(uint\d+_t\)(\d+) << (\d+)\)"
+        defined = {name: int(plain) if plain else int(base) << int(shift)
+                   for name, plain, base, shift in
+                   re.findall(rf"^#define (LEARN_\w+) (?:{number})$", header, re.M)}
+        self.assertEqual(len(defined), len(re.findall(r"^#define LEARN_\w+ ", header, re.M)))
+        del defined["LEARN_MILLION"]
+        self.assertEqual(listed, defined)
 
     def test_every_example_is_shown_and_short(self):
         for example in EXAMPLES:
