@@ -83,6 +83,11 @@ static size_t resident(void *addr, size_t bytes) {
     return total;
 }
 
+bool os_tells_resident(void) {
+    unsigned char none;
+    return mincore(NULL, 0, &none) == 0;
+}
+
 static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

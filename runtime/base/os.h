@@ -93,6 +93,9 @@ struct os_table {
 
 extern HIDDEN struct os_table os;
 
+/* False: resident() finds nothing, as the system does not say it (a filter of system calls). */
+bool os_tells_resident(void);
+
 /* Reads the system's overcommit mode for shut(), which otherwise does so itself, once. That opens a
  * file for a moment: so call it before there are threads, and before the program forbids files. */
 void os_learn_overcommit(void);

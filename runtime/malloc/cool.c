@@ -48,12 +48,13 @@ static bool is_late(uint64_t deadline_ns) {
     return deadline_ns && os.now_ns() >= deadline_ns;
 }
 
-/* One part of these pages goes; how much. 0: they are to stay as they are. */
+/* One part of these pages goes; how much. 0: they are to stay as they are. Those that are swapped
+ * out are not resident, and go all the same; so do all where the system does not say which are. */
 static size_t cool_part(uintptr_t from, uintptr_t to, struct heap_cooling *cooling) {
     size_t bytes = size_smaller(to - from, COOL_PART);
     size_t resident = os.resident((void *)from, bytes);
     cooling->parts++;
-    if (resident && os.give_back((void *)from, bytes) != 0)
+    if (os.give_back((void *)from, bytes) != 0)
         return 0;
     cooling->given += resident;
     atomic_fetch_add_explicit(&cooled_bytes, bytes, memory_order_relaxed);

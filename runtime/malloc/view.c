@@ -12,6 +12,7 @@
 #include "malloc/used.h"
 
 #include "base/error.h"
+#include "base/os.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -201,11 +202,18 @@ static struct larges read_larges(void) {
     return larges;
 }
 
+/* What is in memory, where the system says it. */
+static void put_resident_larges(struct text *text) {
+    if (os_tells_resident())
+        put_number(text, &(struct number){
+                             "large_resident_bytes",
+                             "Bytes of pages for large blocks of scopes that are in memory.", false,
+                             resident_large()});
+}
+
 static void put_larges(struct text *text) {
     struct larges larges = read_larges();
     const struct number numbers[] = {
-        {"large_resident_bytes", "Bytes of pages for large blocks of scopes that are in memory.",
-         false, resident_large()},
         {"large_held_bytes", "Bytes of pages for large blocks of scopes, touched or not.", false,
          larges.held},
         {"large_free_bytes",
@@ -215,6 +223,7 @@ static void put_larges(struct text *text) {
          "Bytes of pages for large blocks of scopes that were given back to the system.", true,
          larges.given_back},
     };
+    put_resident_larges(text);
     put_numbers(text, numbers, sizeof numbers / sizeof *numbers);
 }
 

@@ -78,6 +78,27 @@ static void test_pages_of_a_scope_that_was_left_go(void **state) {
     assert_int_equal(heap_cooled_bytes(), before);
 }
 
+static size_t none_resident(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    return 0;
+}
+
+/* Or nobody may ask which are in memory. */
+static void test_pages_that_the_system_has_swapped_out_go_as_well(void **state) {
+    size_t (*true_resident)(void *addr, size_t bytes) = os.resident;
+    ebb_step step = begin(*state);
+    void *kept = make(100000, 1), *block = make(4 * MIB, 2);
+    end(block, 4 * MIB, 2);
+    assert_int_equal(ebb_scope_leave(step), 0);
+    os.resident = none_resident;
+    size_t given = cool_what_rests();
+    os.resident = true_resident;
+    assert_int_equal(given, 0);
+    expect_gone(block, 4 * MIB);
+    end(kept, 100000, 1);
+    finish(step);
+}
+
 static void test_pages_of_an_outer_scope_go(void **state) {
     ebb_step steps[8];
     void *blocks[8];
@@ -460,6 +481,7 @@ static int serve_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ALONE(test_pages_of_a_scope_that_was_left_go),
+        ALONE(test_pages_that_the_system_has_swapped_out_go_as_well),
         ALONE(test_pages_of_an_outer_scope_go),
         ALONE(test_pages_of_a_scope_that_serves_go_where_hardly_anything_is_alive),
         ALONE(test_gaps_of_a_plan_go_and_it_is_served),

@@ -46,8 +46,8 @@ os.dup2(1, 900)  # one more file, with a high number
 os.environ["LD_PRELOAD"] = sys.argv[2]
 os.execv(sys.argv[3], sys.argv[3:])
 """
-CALLS = {"x86_64": {"close_range": 436, "unshare": 272, "flock": 73},
-         "aarch64": {"close_range": 436, "unshare": 97, "flock": 32}}
+CALLS = {"x86_64": {"close_range": 436, "unshare": 272, "flock": 73, "mincore": 27},
+         "aarch64": {"close_range": 436, "unshare": 97, "flock": 32, "mincore": 232}}
 
 
 def forbidding(*calls):
@@ -281,6 +281,14 @@ class View(unittest.TestCase):
             told = self.ask()
             program.stdin.write(b"\n")
         self.assertTrue(told.startswith(b"general_allocated_bytes "))
+
+    def test_pages_in_memory_are_left_out_where_nobody_may_ask_for_them(self):
+        for limit in (None, forbidding("mincore")):
+            with self.subTest(limit=limit), self.runs(f"unix:{self.path}", limit=limit):
+                self.assertTrue(until(self.ask))
+                told = self.ask()
+            self.assertEqual(b"large_resident_bytes " in told, not limit, told)
+            self.assertRegex(told, rb"(?m)^large_held_bytes +\d+$")
 
     def test_what_the_hardened_library_forbids_counts_as_freed(self):
         frees = "for _ in range(500): bytearray(1 << 20)\nprint('ready', flush=True)\ninput()"
