@@ -44,6 +44,11 @@ static uintptr_t take_host(struct pages *pages, size_t least, size_t *bytes) {
     return take_chunk(SLAB_BYTES, least, bytes);
 }
 
+static uintptr_t take_short(struct pages *pages, size_t least, size_t *bytes) {
+    (void)pages;
+    return take_chunk(SLAB_BYTES / 16, least, bytes);
+}
+
 /* For kinds that are whole: they say themselves how long a slab is. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
@@ -121,6 +126,12 @@ const struct kind kind_host = {.name = "host",
                                .settle = settle_host,
                                .cool = cool_host,
                                .give = give_host};
+
+const struct kind kind_short = {.name = "host",
+                                .take = take_short,
+                                .settle = settle_host,
+                                .cool = cool_host,
+                                .give = give_host};
 
 /* ---- huge pages ---- */
 

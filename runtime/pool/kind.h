@@ -65,6 +65,7 @@ struct kind {
 #define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 
 extern HIDDEN const struct kind kind_host;    /* pages of the range itself */
+extern HIDDEN const struct kind kind_short;   /* the same, for a pool with little in it */
 extern HIDDEN const struct kind kind_phantom; /* for measuring: addresses only */
 extern HIDDEN const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */
 extern HIDDEN const struct kind kind_device;                   /* see device.c */

@@ -20,7 +20,7 @@ ebb_pool *plan_pool(void) {
     ebb_pool *pool = atomic_load_explicit(&learnt, memory_order_acquire);
     if (pool)
         return pool;
-    ebb_pool *made = ebb_pool_create(EBB_POOL_OPTIONS(.name = "learnt"));
+    ebb_pool *made = pool_make(EBB_POOL_OPTIONS(.name = "learnt"), &kind_short);
     if (!made) /* for this thread; perhaps there was memory for another's */
         return atomic_load_explicit(&learnt, memory_order_acquire);
     if (atomic_compare_exchange_strong_explicit(&learnt, &pool, made, memory_order_acq_rel,

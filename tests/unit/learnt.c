@@ -38,6 +38,15 @@ static void *fill(ebb_step step, size_t bytes) {
     return block;
 }
 
+/* Nothing else has opened any yet; who locks all that is open has it in memory. */
+static void a_first_site_opens_few_addresses(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "few"));
+    assert_non_null(site);
+    size_t open = atomic_load(&range.user.open);
+    assert_in_range(open, 1, (size_t)128 << 20);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void what_is_learnt_takes_what_it_needs(void **state) {
     uint64_t before = plan_pool() ? owned() : 0;
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt"));
@@ -561,6 +570,7 @@ static void survivors_that_have_become_far_larger_are_learnt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_first_site_opens_few_addresses),
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
         cmocka_unit_test(what_the_next_record_would_need_is_little_or_goes_with_the_site),
         cmocka_unit_test(a_short_step_after_a_long_one_is_recorded_in_little_memory),
