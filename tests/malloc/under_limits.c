@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * under_limits.c - what the hardened library forbids, and opens again, in a process that may open
- * no files, and in one that may have little data (RLIMIT_DATA). There the system refuses to open
- * what was forbidden, and nothing may get lost by it.
+ * no files, or give no pages back, and in one that may have little data (RLIMIT_DATA). There the
+ * system refuses to open what was forbidden, and nothing may get lost by it.
  */
 #include "malloc/acts.h"
 
@@ -20,17 +20,17 @@ enum { HELD = 4096, KIB = 1024, MIB = 1 << 20 };
 
 /* ---- no files ---- */
 
-/* From now on a call that opens a file ends the process. */
-static void forbid_files(void) {
+/* From now on that becomes of the call. */
+static void filter(unsigned call, unsigned action) {
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         act_skips("no filter of system calls");
 }
 
@@ -38,10 +38,27 @@ static void free_opens_no_file(void) {
     char *block = malloc(100 * KIB);
     EXPECT(block);
     memset(block, 1, 100 * KIB);
-    forbid_files();
+    filter(SYS_openat, SECCOMP_RET_KILL_PROCESS);
     free(block);
     for (unsigned i = 0; i < HELD + 1; i++)
         free(malloc(20 * KIB));
+}
+
+/* ---- no pages go back ---- */
+
+/* No page can be taken from what is held back: it is filled, and there is as little of it. */
+static void what_cannot_go_back_is_not_forbidden(void) {
+    enum { ROUNDS = 300 };
+    free(malloc(MIB));
+    filter(SYS_madvise, SECCOMP_RET_ERRNO | EPERM);
+    size_t before = act_resident();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char *block = malloc(MIB);
+        EXPECT(block);
+        memset(block, 1, MIB);
+        free(block);
+    }
+    EXPECT(act_resident() - before < (size_t)100 * MIB);
 }
 
 /* ---- little data ---- */
@@ -143,6 +160,7 @@ static void chunks_that_cannot_be_opened_are_not_used(void) {
 int main(void) {
     static const struct act acts[] = {
         ACT(free_opens_no_file),
+        ACT(what_cannot_go_back_is_not_forbidden),
         ACT(what_cannot_be_opened_is_not_used),
         ACT(what_can_leave_does_though_the_oldest_cannot),
         ACT(what_finds_no_place_leaves_unharmed),
