@@ -214,8 +214,10 @@ static bool next_tray(struct scope *scope) {
     }
     bool serves = !scope->plain && has_lists(scope);
     struct tray *tray = serves ? heap_take_tray(scope->heap) : NULL;
-    if (!tray)
+    if (!tray) {
+        scope->plain = true; /* to ask for each block would cost ten system calls each time */
         return false;
+    }
     put_aside(scope);
     tray->scope = scope;
     atomic_store_explicit(&tray->held, 0, memory_order_relaxed);

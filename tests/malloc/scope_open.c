@@ -471,6 +471,35 @@ static void test_looks_that_find_no_empty_tray_get_rare(void **state) {
     finish(step);
 }
 
+enum { UNSERVED = 10000 }; /* more than fit into trays that are left over */
+
+static unsigned refusals;
+
+static int refuse(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    refusals++;
+    return ENOMEM;
+}
+
+static void test_where_no_tray_can_be_had_not_each_block_asks_for_one(void **state) {
+    static void *blocks[UNSERVED];
+    int (*true_open)(void *addr, size_t bytes) = os.open;
+    ebb_step step = begin(*state);
+    os.open = refuse;
+    for (unsigned i = 0; i < UNSERVED; i++)
+        blocks[i] = make(SMALL_BYTES, i);
+    os.open = true_open;
+    assert_in_range(refusals, 1, 40);
+    for (unsigned i = 0; i < UNSERVED; i++)
+        end(blocks[i], SMALL_BYTES, i);
+    finish(step);
+    step = begin(*state); /* the next one has them again */
+    void *block = make(SMALL_BYTES, 1);
+    assert_true(is_of_a_scope(block));
+    end(block, SMALL_BYTES, 1);
+    finish(step);
+}
+
 static int serve_alone(void **state) {
     options.idle_ms = 0; /* the tests alone cool */
     return serve(state);
@@ -494,6 +523,7 @@ int main(void) {
         ALONE(test_malloc_trim_takes_trays_of_open_scopes),
         ALONE(test_a_scope_that_was_left_with_much_alive_is_not_looked_at),
         ALONE(test_looks_that_find_no_empty_tray_get_rare),
+        ALONE(test_where_no_tray_can_be_had_not_each_block_asks_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
