@@ -73,10 +73,11 @@ class Bench(Case):
 class Tests(Case):
     project = NO_C
 
-    def interrupt(self, script, number, to_all):
-        """Starts tests/run, and signals it, as Ctrl-C does or as kill does, in that script."""
+    def interrupt(self, script, number, to_all=False, first="gcc"):
+        """Starts tests/run, and signals it, as Ctrl-C does or as kill does, in that script, which
+        the first of two configurations runs."""
         at_work = self.tree.waits(script)
-        command = self.tree.start(self.tree.folder / "tests" / "run", "--only", "gcc,release",
+        command = self.tree.start(self.tree.folder / "tests" / "run", "--only", f"{first},tsan",
                                   start_new_session=True, preexec_fn=take_default_signals)
         self.addCleanup(command.stdout.close)
         self.addCleanup(command.kill)
@@ -86,23 +87,26 @@ class Tests(Case):
         said = command.communicate(timeout=30)[0]
         self.assertEqual(command.returncode, -number, said)
         self.assertEqual(said, "")
-        wait_until(lambda: not is_alive(worker))
-        self.assertFalse((self.tree.folder / "build" / "test-release").exists())
+        self.assertFalse(is_alive(worker))
+        self.assertFalse((self.tree.folder / "build" / "test-tsan").exists())
 
     def test_one_interrupt_ends_it_while_it_builds(self):
-        self.interrupt("build.sh", signal.SIGINT, True)
+        self.interrupt("build.sh", signal.SIGINT, to_all=True)
 
     def test_one_interrupt_ends_it_while_it_tests(self):
-        self.interrupt("test.sh", signal.SIGINT, True)
+        self.interrupt("test.sh", signal.SIGINT, to_all=True)
 
     def test_killed_it_takes_what_it_builds_along(self):
-        self.interrupt("build.sh", signal.SIGTERM, False)
+        self.interrupt("build.sh", signal.SIGTERM)
+
+    def test_killed_it_takes_what_meson_builds_along(self):
+        self.interrupt("build.sh", signal.SIGTERM, first="release")
 
     def test_killed_it_takes_what_it_tests_along(self):
-        self.interrupt("test.sh", signal.SIGTERM, False)
+        self.interrupt("test.sh", signal.SIGTERM)
 
     def test_after_an_interrupt_it_goes_on_as_ever(self):
-        self.interrupt("build.sh", signal.SIGINT, True)
+        self.interrupt("build.sh", signal.SIGINT, to_all=True)
         (self.tree.folder / "build.sh").write_text('echo built >"$1"\n')
         self.assert_says(self.tree.tests("--only", "gcc"), 0, "1 passed, 0 failed")
 
