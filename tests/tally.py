@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """tally.py CONFIGURATION BUILD LOG - adds up what `meson test` wrote to its testlog.json.
 
-Prints `passed failed skipped bad`: test cases, that is the points of a test that speaks TAP, else
-the test as one; and how many tests Meson calls bad. A test that ended otherwise than its points say
-(it crashed, or ran fewer than planned) is one failure more. What failing tests printed goes to
-standard error. For Meson `not ok 1 # SKIP`, as cmocka says it, is a failure; here a case left out.
+Prints `passed failed skipped bad first`: test cases, that is the points of a test that speaks TAP,
+else the test as one; how many tests Meson calls bad; and when the first of them began, in seconds
+as of `date +%s`. A test that ended otherwise than its points say (it crashed, or ran fewer than
+planned) is one failure more. What failing tests printed goes to standard error. For Meson
+`not ok 1 # SKIP`, as cmocka says it, is a failure; here a case left out.
 """
 
 import json
@@ -92,7 +93,8 @@ def main():
         if sums.failed:
             show(configuration, build, test)
     bad = sum(test["result"] not in GOOD for test in tests)
-    print(total.passed, total.failed, total.skipped, bad)
+    first = min((test["starttime"] for test in tests), default=0)
+    print(total.passed, total.failed, total.skipped, bad, int(first))
 
 
 if __name__ == "__main__":

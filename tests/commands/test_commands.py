@@ -131,6 +131,16 @@ class Tests(Case):
                              "  protocol: 'tap')\n")
         self.assert_says(self.tree.tests("--only", "gcc"), 0, "2 passed, 0 failed, 1 skipped")
 
+    def test_it_tells_how_long_it_built(self):
+        (self.tree.folder / "build.sh").write_text('sleep 2\necho built >"$1"\n')
+        for first in ("gcc", "release"):
+            said = self.tree.tests("--only", first)[1]
+            told = re.search(rf"^tests/run: {first} +(\d+) s, +(\d+) of them to build: 1 ok$", said,
+                             re.MULTILINE)
+            self.assertIsNotNone(told, said)
+            self.assertGreaterEqual(int(told[2]), 2)
+            self.assertGreaterEqual(int(told[1]), int(told[2]))
+
     def test_a_copied_tree_tests_itself(self):
         self.tree.tests("--only", "gcc")
         copy = self.tree.copy(self.scratch / "copy")
