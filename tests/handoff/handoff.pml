@@ -14,9 +14,9 @@
  *   - a message is stale only if its sender is dead;
  *   - when all is over, reclaiming leaves every slot free.
  *
- * tests/handoff/verify runs it. Sizes can be set: -DBATCHES=, -DKILLS=. With -DBLIND (who reclaims
- * does not ask whether the owner lives) or -DANY_GENERATION (a parcel opens whatever was sent) the
- * protocol is broken, and that must be found.
+ * tests/handoff/verify runs it. Sizes can be set: -DWORKERS=, one or two, -DBATCHES=, -DKILLS=. With
+ * -DBLIND (who reclaims does not ask whether the owner lives) or -DANY_GENERATION (a parcel opens
+ * whatever was sent) the protocol is broken, and that must be found.
  */
 #ifndef BATCHES
 #define BATCHES 2 /* that a worker sends */
@@ -24,10 +24,12 @@
 #ifndef KILLS
 #define KILLS 2 /* at most, in all */
 #endif
+#ifndef WORKERS
+#define WORKERS 2 /* or one */
+#endif
 #define SLOTS 2
-#define WORKERS 2
-#define TRAINER 2 /* its index among the owners */
-#define OWNERS 3
+#define TRAINER WORKERS /* its index among the owners */
+#define OWNERS (WORKERS + 1)
 #define STAMPS 8
 
 mtype = {FREE, WRITING, SENT, HELD};
@@ -312,7 +314,9 @@ init {
             slots[slot].state = FREE
         }
         run worker(0);
+#if WORKERS > 1
         run worker(1);
+#endif
         run trainer(TRAINER)
     }
 }
