@@ -13,11 +13,15 @@
 
 #if defined __has_feature
 #if __has_feature(thread_sanitizer)
-#define IS_SLOW /* and sees a race whenever there could have been one */
+#define SEES_RACES /* whenever there could have been one */
+#elif __has_feature(address_sanitizer)
+#define IS_SLOW
 #endif
 #endif
-#if defined IS_SLOW || defined __SANITIZE_THREAD__
+#if defined SEES_RACES || defined __SANITIZE_THREAD__
 enum { ROUNDS = 50 };
+#elif defined IS_SLOW || defined __SANITIZE_ADDRESS__
+enum { ROUNDS = 500 }; /* chance has enough of them in other builds */
 #else
 enum { ROUNDS = 5000 };
 #endif
