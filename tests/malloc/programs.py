@@ -118,9 +118,10 @@ def git(way):
     """A repository of our own sources: two commits, then all that walks it."""
     date = "2026-01-02T03:04:05Z"
     dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "GIT_CONFIG_NOSYSTEM": "1"}
-    said = way.run("mkdir", "repo")
-    for folder in ("runtime", "include", "docs"):
-        said += way.run("cp", "-r", way.source / folder, f"repo/{folder}")
+    folders = ("runtime", "include", "docs") if way.options.long else ("runtime/pool",)
+    said = way.run("mkdir", "-p", "repo/runtime")
+    for folder in folders:
+        said += way.run("cp", "-rT", way.source / folder, f"repo/{folder}")
 
     def git_(*words, **options):
         return way.run("git", "-C", "repo", "-c", "user.name=a", "-c", "user.email=a@b", *words,
