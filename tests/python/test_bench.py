@@ -214,7 +214,7 @@ class LoaderTest(unittest.TestCase):
 
         class Busy(methods.Torch):
             def collate(self, batch):
-                end = time.process_time() + 0.05
+                end = time.process_time() + 0.02
                 while time.process_time() < end:
                     pass
                 return super().collate(batch)
@@ -226,7 +226,7 @@ class LoaderTest(unittest.TestCase):
             with self.waiting_for(child, workers):
                 found = child.run_through(loader, method, 16)
                 found.update(child.take_at_leisure(loader, method, 16))
-            self.assertGreaterEqual(found["cpu_ms_per_batch"], 50)
+            self.assertGreaterEqual(found["cpu_ms_per_batch"], 20)
             del loader
             gc.collect()
 

@@ -31,7 +31,7 @@ except ImportError:
     torch = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KILLS = int(os.environ.get("EBB_KILLS", 80))
+KILLS = int(os.environ.get("EBB_KILLS", 40))
 SEED = int(os.environ.get("EBB_SEED", 1))
 
 
