@@ -2,7 +2,8 @@
 """test_commands.py - bench/run, tests/run, python/setup.py and the options of the build.
 
 Claims: what was built otherwise, or for another tree, is not what is measured, tested or packed;
-a signal ends a command and what it runs; what cannot be had is refused in a sentence.
+a signal ends a command and what it runs; what cannot be had is refused in a sentence; no test is
+left out of all parts.
 """
 
 import os
@@ -247,6 +248,30 @@ class Package(Case):
         (self.tree.folder / "unpacked").rename(self.tree.folder / "python")
         (self.tree.folder / "meson.build").write_text("project('other', version: '1.0')\n")
         self.assert_says(self.setup(self.tree, "build"), 1, "is not the source tree of ebb")
+
+
+class Parts(Case):
+    project = NO_C
+
+    def points(self, *words, **environment):
+        """Names of the tests of a file of seven that were run."""
+        file = self.scratch / "test_seven.py"
+        file.write_text("import unittest\nclass Seven(unittest.TestCase):\n" + "".join(
+            f"    def test_{name}(self):\n        pass\n" for name in "abcdefg"))
+        code, said = self.tree.run("/usr/bin/python3", "-B", SOURCE / "tests/python/tap.py", *words,
+                                   file, environment={"EBB_PARTS": "", **environment})
+        plan, *points = said.splitlines()
+        self.assertEqual((code, plan), (0, f"1..{len(points)}"), said)
+        return [point[-1] for point in points]
+
+    def test_all_parts_are_the_whole(self):
+        parts = [self.points("--part", EBB_PARTS="3", EBB_FRESH_SEED=seed) for seed in "789"]
+        self.assertEqual([len(part) for part in parts], [2, 2, 3])
+        self.assertEqual(sorted(sum(parts, [])), list("abcdefg"))
+
+    def test_the_whole_is_run_unless_parts_are_asked_for(self):
+        self.assertEqual(self.points("--part", EBB_FRESH_SEED="7"), list("abcdefg"))
+        self.assertEqual(self.points(EBB_PARTS="3", EBB_FRESH_SEED="7"), list("abcdefg"))
 
 
 class Options(unittest.TestCase):

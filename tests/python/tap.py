@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tap.py FILE [NAME...] - runs a file of unittest's tests and says TAP, one point a test.
+"""tap.py [--part] FILE [NAME...] - runs a file of unittest's tests and says TAP, one point a test.
 
-NAME is Class or Class.test, as for unittest. A file that raises SkipTest is skipped, whole.
+NAME is Class or Class.test, as for unittest. A file that raises SkipTest is skipped, whole. With
+--part those are run that parts.py draws.
 """
 
 import importlib.util
@@ -11,6 +12,9 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "kit"))
+
+import parts  # noqa: E402
 
 
 class Tap(unittest.TestResult):
@@ -48,8 +52,18 @@ class Tap(unittest.TestResult):
             self.fail(subtest, error)
 
 
+def tests_of(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from tests_of(test)
+        else:
+            yield test
+
+
 def main():
-    file = pathlib.Path(sys.argv[1])
+    in_part = sys.argv[1] == "--part"
+    file, *names = sys.argv[1 + in_part:]
+    file = pathlib.Path(file)
     sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
@@ -59,8 +73,10 @@ def main():
         print(f"1..0 # SKIP {reason}")
         return 0
     loader = unittest.TestLoader()
-    suite = (loader.loadTestsFromNames(sys.argv[2:], module) if sys.argv[2:]
+    suite = (loader.loadTestsFromNames(names, module) if names
              else loader.loadTestsFromModule(module))
+    if in_part:
+        suite = unittest.TestSuite(parts.drawn(tests_of(suite)))
     print(f"1..{suite.countTestCases()}", flush=True)
     result = Tap()
     suite.run(result)
