@@ -6,6 +6,7 @@ a signal ends a command and what it runs; what cannot be had is refused in a sen
 left out of all parts.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -141,6 +142,19 @@ class Tests(Case):
             self.assertIsNotNone(told, said)
             self.assertGreaterEqual(int(told[2]), 2)
             self.assertGreaterEqual(int(told[1]), int(told[2]))
+
+    def test_memcheck_has_half_of_the_tests_and_then_the_others(self):
+        with open(self.tree.folder / "meson.build", "a") as build_file:
+            build_file.write("add_test_setup('valgrind')\n" + "".join(
+                f"test('{name}', find_program('true'), suite: 'unit')\n" for name in "abcdef"))
+        ran = []
+        for seed in "67":
+            self.assert_says(self.tree.tests("--only", "valgrind",
+                                             environment={"EBB_FRESH_SEED": seed}), 0,
+                             "3 passed, 0 failed")
+            log = self.tree.folder / "build/test-gcc/meson-logs/testlog-valgrind.json"
+            ran += [json.loads(line)["name"][-1] for line in log.read_text().splitlines()]
+        self.assertEqual(sorted(ran), list("abcdef"))
 
     def test_a_copied_tree_tests_itself(self):
         self.tree.tests("--only", "gcc")
