@@ -39,6 +39,8 @@ from cases import INNER, Data, reference, same
 from test_region import Refused
 
 torch.set_num_threads(1)
+# once for all workers, each of which would take a second
+multiprocessing.set_forkserver_preload(["__main__", "torch"])
 MAGIC = (0x31686374616265).to_bytes(8, "little")
 
 
