@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -250,6 +251,14 @@ class Package(Case):
         moved = self.tree.copy(self.scratch / "moved")
         self.tree.folder.rename(self.scratch / "gone")
         self.assertEqual(self.built(moved), "tree two")
+
+    @unittest.skipUnless(os.environ.get("EBB_HAS_PYTHON"), "the Python package is not built")
+    def test_the_wheel_serves_without_anything_else(self):
+        check = pathlib.Path(__file__).with_name("check_wheel.py")
+        done = subprocess.run([sys.executable, "-B", check, SOURCE], text=True, capture_output=True)
+        if "# SKIP" in done.stdout:
+            self.skipTest(done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_there_is_no_archive_of_sources(self):
         self.assert_says(self.setup(self.tree, "sdist"), 1, "setup.py: no sdist: ")
