@@ -80,14 +80,13 @@ static void ask_while(change_runs *change, unsigned rounds) {
     for (unsigned i = 0; i < PLACES; i++) {
         others[i] = OPEN(.pool = pool);
         block_of(others[i], BYTES, 64);
-        for (unsigned j = 0; j < rounds; j++)
-            change(&asker, pool);
+        for (unsigned j = 0; j < rounds || atomic_load(&asker.right) == 0; j++)
+            change(&asker, pool); /* the asker may not run for long */
     }
     atomic_store(&asker.is_over, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     for (unsigned i = 0; i < PLACES; i++)
         assert_int_equal(ebb_region_close(others[i]), 0);
-    assert_true(asker.right > 0);
     assert_int_equal(asker.wrong, 0);
     pool_end(pool);
 }
