@@ -160,7 +160,6 @@ static void await_look(struct learning *learning) {
 static enum learn_verdict suspend(struct learning *learning) {
     learning->suspended = true;
     learning->planned = false;
-    learning->suspensions++;
     learning->mean_ppm = learning->long_ppm = LEARN_MILLION; /* of the next plan */
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;

@@ -217,7 +217,6 @@ struct learning {
                                        in the one before */
     uint64_t live_now, live_before; /* the same of live peaks */
     uint32_t peak_steps;            /* of this stretch so far */
-    uint64_t suspensions;
 };
 
 void learn_start(struct learning *learning);

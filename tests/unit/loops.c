@@ -143,11 +143,11 @@ static void loops_are_planned_again_after_a_suspension(void **state) {
     struct stage *stage = *state;
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
     const struct learning *learning = &site->courses[0].learning;
-    for (unsigned i = 0; i < 100 && !learning->suspensions; i++) {
+    for (unsigned i = 0; i < 100 && !learning->suspended; i++) {
         bool records = site->course_count && learn_next(learning) == LEARN_RECORD;
         (void)take_both_ways(site, records || !i ? 3 + i % 3 : 32);
     }
-    assert_int_equal(learning->suspensions, 1);
+    assert_true(learning->suspended);
     for (unsigned i = 0; i < 100; i++)
         (void)take_both_ways(site, 16 + i * 7 % 16);
     struct ebb_site_stats before = site_stats(site);
