@@ -476,14 +476,25 @@ static enum learn_verdict judge_recorded(struct learning *learning,
     return learning->to_record ? judge_record(learning, step) : LEARN_KEEP;
 }
 
+/* The plan has done nothing wrong. What broke the record off may do so each time, so the next look
+ * waits until that may have cost as much as looking. */
+static enum learn_verdict lose_look(struct learning *learning) {
+    learning->looking = false;
+    learning->looks = LEARN_GROWTHS;
+    return LEARN_KEEP;
+}
+
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */
 static enum learn_verdict judge_lost(struct learning *learning) {
     if (--learning->to_record)
         return LEARN_KEEP;
-    if (learning->planned)
-        note_fruitless(learning);
-    else
+    if (learning->looking)
+        return lose_look(learning);
+    if (!learning->planned)
         await_look(learning);
+    else if (!learning->pardoning) /* else the plan has done nothing wrong */
+        note_fruitless(learning);
+    learning->noted &= !learning->planned; /* nothing is to be compared with it */
     return LEARN_KEEP;
 }
 

@@ -89,7 +89,8 @@
  * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
  * plan hardly serves more; where all follow one length a new longest one misses everything, so it
  * waits for nothing. A loop that was longer than its plan has the next step recorded: at once as
- * often, whatever is planned, and then, when such loops have missed as much, as often again. */
+ * often, whatever is planned, and then, when such loops have missed as much, as often again; or
+ * once, if records are lost. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 

@@ -129,6 +129,46 @@ static void looks_for_longer_loops_change_nothing_else(void **state) {
     assert_true(learning.coarse && learn_next(&learning) == LEARN_SERVE);
 }
 
+/* Nor does one that was broken off. That may happen each time, so the next look waits. */
+static void a_look_whose_record_is_lost_changes_nothing_else(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step longer = served(950, 50), lost = step_of(LEARN_PLAIN);
+    longer.keyed = longer.longer = lost.lost = true;
+    const struct learning before = learning;
+    for (unsigned round = 0; round < 10; round++) {
+        unsigned wait = round ? LEARN_OUTGROWN * 1000 / 50 : 1;
+        for (unsigned i = 0; i < wait; i++)
+            assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+        assert_int_equal(learn_next(&learning), LEARN_RECORD);
+        assert_int_equal(learn_judge(&learning, &lost, false), LEARN_KEEP);
+        assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    }
+    assert_true(!learning.fruitless && !learning.unproven && !learning.looking);
+    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN);
+    assert_int_equal(before.patience, LEARN_IN_A_ROW);
+}
+
+/* One step was odd, so survivors were doubted; two good ones were to be recorded. */
+static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step wrong = served(1000, 0), lost = step_of(LEARN_PLAIN);
+    wrong.tenured_bytes = wrong.wrong_bytes = 100;
+    lost.lost = true;
+    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    uint32_t fruitless = learning.fruitless, unproven = learning.unproven;
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    assert_int_equal(learn_judge(&learning, &lost, false), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    assert_true(learning.fruitless == fruitless && learning.unproven == unproven);
+    assert_false(learning.noted);
+}
+
 /* Before any step of its own was recorded. */
 static void a_plan_that_is_another_ones_is_looked_at_like_any_other(void **state) {
     struct learning learning;
@@ -151,6 +191,8 @@ int main(void) {
         cmocka_unit_test(guests_that_go_by_and_by_are_tried_again_as_soon),
         cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
         cmocka_unit_test(looks_for_longer_loops_change_nothing_else),
+        cmocka_unit_test(a_look_whose_record_is_lost_changes_nothing_else),
+        cmocka_unit_test(a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else),
         cmocka_unit_test(a_plan_that_is_another_ones_is_looked_at_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
