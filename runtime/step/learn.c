@@ -255,9 +255,9 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
 
 /* A loop was longer than the plan's: some times at once, and then as soon as what such steps missed
  * adds up to what it costs to look for a longer plan. Loops that rise from step to step are longer
- * than each plan. */
+ * than each plan. What a complete step missed, which is larger, may_grow() has counted. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
-    if (!step->longer)
+    if (!step->longer || step->complete)
         return false;
     learning->outgrown += step->missed_bytes;
     if (learning->looks >= LEARN_GROWTHS &&

@@ -159,7 +159,7 @@ struct learn_step {
     bool small;    /* blocks of the small lane were among those that were recorded */
     bool lost;     /* it was recorded, but not to its end, or with no block: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
-    bool longer;   /* a block came whose key no slot behind the last one had */
+    bool longer;   /* a block came whose key no slot behind the last one had: it is not complete */
     bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;

@@ -35,6 +35,19 @@ static void plans_wait_until_steps_missed_what_they_cost(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
+/* What a larger step missed is one sum, also if it is told to be longer. */
+static void what_a_larger_and_longer_step_missed_is_counted_once(void **state) {
+    struct learning learning = grown_course();
+    struct learn_step step = served(950, 50);
+    (void)state;
+    step.grown = step.complete = step.keyed = step.longer = true;
+    learning.looks = LEARN_GROWTHS;
+    for (unsigned i = 1; i < LEARN_OUTGROWN * 1000 / 50; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    assert_int_equal(pass(&learning, step), LEARN_GROW);
+}
+
 static void steps_that_fit_are_not_counted(void **state) {
     struct learning learning = grown_course();
     (void)state;
@@ -350,6 +363,7 @@ static void a_parent_with_less_room_has_fewer_guests(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_wait_until_steps_missed_what_they_cost),
+        cmocka_unit_test(what_a_larger_and_longer_step_missed_is_counted_once),
         cmocka_unit_test(steps_that_fit_are_not_counted),
         cmocka_unit_test(a_step_that_misses_everything_waits_for_nothing),
         cmocka_unit_test(where_steps_are_bad_one_that_was_missed_is_enough),

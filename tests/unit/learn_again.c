@@ -175,8 +175,8 @@ static void a_plan_that_is_another_ones_is_looked_at_like_any_other(void **state
     learn_start(&learning);
     learn_inherit(&learning, 7, false);
     struct learn_step longer = served(950, 50), step = step_of(LEARN_RECORD);
-    longer.keyed = longer.longer = longer.complete = true;
-    assert_int_equal(pass(&learning, longer), LEARN_FIT);
+    longer.keyed = longer.longer = true;
+    assert_int_equal(pass(&learning, served(1000, 0)), LEARN_FIT);
     assert_int_equal(pass(&learning, longer), LEARN_KEEP);
     assert_int_equal(pass(&learning, step), LEARN_LONGER);
     assert_false(learning.noted);
