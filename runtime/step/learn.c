@@ -255,9 +255,10 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
 
 /* A loop was longer than the plan's: some times at once, and then as soon as what such steps missed
  * adds up to what it costs to look for a longer plan. Loops that rise from step to step are longer
- * than each plan. What a complete step missed, which is larger, may_grow() has counted. */
+ * than each plan. What a complete step missed, which is larger, may_grow() has counted. Where
+ * nothing was missed a longer plan would serve no more. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
-    if (!step->longer || step->complete)
+    if (!step->longer || step->complete || !step->missed_bytes)
         return false;
     learning->outgrown += step->missed_bytes;
     if (learning->looks >= LEARN_GROWTHS &&

@@ -152,11 +152,11 @@ static void what_longer_loops_missed_adds_up(void **state) {
     assert_true(learning.fruitless == 0 && learning.patience == LEARN_PATIENCE_PROVEN);
 }
 
-/* As where all blocks are small, and the plan is a coarse one. */
+/* As where all blocks have no bytes. */
 static void a_loop_that_asked_the_plan_for_nothing_wants_no_longer_one(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(0, 0);
-    step.keyed = true;
+    step.keyed = step.longer = true;
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
