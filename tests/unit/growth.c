@@ -4,6 +4,8 @@
  * With fewer guests: when the parent has turned most of them away. */
 #include "kit/policy.h"
 
+#include "region/plan.h"
+
 /* How many of the next steps enlarge the plan, each of which has some blocks larger than ever. */
 static unsigned count_growths(struct learning *learning, unsigned steps, uint64_t missed) {
     unsigned growths = 0;
@@ -334,6 +336,29 @@ static void what_was_asked_of_a_plan_before_counts_no_more(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Pages of what was learnt before, which the next plan and what follows it will have. */
+static void leave_pages(uint32_t word) {
+    enum { WORDS = 64 * KIB / sizeof word };
+    ebb_region memory;
+    uint32_t *words = plan_pool_take("words", WORDS * sizeof *words, &memory);
+    assert_non_null(words);
+    for (unsigned i = 0; i < WORDS; i++)
+        words[i] = word;
+    assert_int_equal(ebb_region_close(memory), 0);
+}
+
+/* Whatever lay where it is noted. */
+static void nothing_was_asked_of_a_plan_that_is_new(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 2 + LEARN_GROWTHS; i++) {
+        leave_pages(ALIKE_BYTES + ALIKE_BYTES / 8);
+        take_alike(site, 0, ALIKE_BYTES + i * PAGE);
+        assert_true(i == 0 || site_stats(site).plan_height == ALIKE * ALIKE_BYTES + i * PAGE);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
     struct learn_step step = served(100000, turned_away);
     step.guest_bytes = guests;
@@ -380,6 +405,7 @@ int main(void) {
         STAGED(a_plan_that_waited_has_room_for_all_that_was_asked_for),
         STAGED(a_plan_that_waited_has_room_for_the_last_step_at_least),
         STAGED(what_was_asked_of_a_plan_before_counts_no_more),
+        STAGED(nothing_was_asked_of_a_plan_that_is_new),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
