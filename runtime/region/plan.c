@@ -3,7 +3,7 @@
  * plan.c - the users of a plan, and the pool that what is learnt lives in.
  *
  * A plan lies in a region of its own, which its last user closes, in whatever thread. Invariant:
- * nobody writes to a plan once it has two users.
+ * nobody writes to a plan once it has two users, but to its counts of these and what is wanted.
  */
 #include "region/plan.h"
 
@@ -66,6 +66,14 @@ void plan_drop(struct plan *plan) {
     /* release: what this user did with it comes before its end; acquire: in whose thread it ends */
     if (plan && atomic_fetch_sub_explicit(&plan->users, 1, memory_order_acq_rel) == 1)
         ebb_region_close(plan->memory);
+}
+
+void plan_want(struct plan *plan, uint32_t slot, uint32_t bytes) {
+    uint32_t most = plan_wanted(plan, slot);
+    while (bytes > most &&
+           !atomic_compare_exchange_weak_explicit(&plan->wanted[slot], &most, bytes,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        continue;
 }
 
 void plan_follow(struct plan *plan) {

@@ -7,10 +7,11 @@
  *     arena    |   2      | 0   |  3  |      height: what all places together need
  *              |  1   |       4       |
  *
- * Made from the record of a step (step/), immutable afterwards, shared by all lanes that serve it,
- * ended by the last. Law, checked by a sweep before a plan is published: let i come before j. If
- * i is not among the `passed` releases before j, their places do not overlap. The rooms of all
- * slots add up to at most PLAN_ROOMS_MOST.
+ * Made from the record of a step (step/), shared by all lanes that serve it, ended by the last.
+ * Nothing of it changes afterwards but how many they are, and what good steps had no room for.
+ * Law, checked by a sweep before a plan is published: let i come before j. If i is not among the
+ * `passed` releases before j, their places do not overlap. The rooms of all slots add up to at most
+ * PLAN_ROOMS_MOST.
  */
 #ifndef EBB_REGION_PLAN_H
 #define EBB_REGION_PLAN_H
@@ -50,6 +51,7 @@ struct plan {
     const uint32_t *order;  /* placed slots and guests that are released; then slot_count */
     const struct plan_place *places; /* placed slots by offset, then by number */
     const uint32_t *by_key; /* slots by key, then by number; NULL: no slot has a key */
+    _Atomic(uint32_t) *wanted; /* for each slot: the most bytes that good steps had no room for */
     size_t height_bytes;    /* multiple of EBB_PAGE */
     size_t max_live_bytes;
     uint64_t hash;          /* of the structure */
@@ -73,6 +75,15 @@ void plan_share(struct plan *plan);
 
 /* The last user ends it. NULL: nothing. Any thread. */
 void plan_drop(struct plan *plan);
+
+/* A good step had no room for so many bytes in a slot. Any thread. */
+void plan_want(struct plan *plan, uint32_t slot, uint32_t bytes);
+
+/* What that was at most; 0: nothing. Any thread. */
+static inline uint32_t plan_wanted(const struct plan *plan, uint32_t slot) {
+    /* relaxed: what another thread notes just now is for the next larger plan */
+    return atomic_load_explicit(&plan->wanted[slot], memory_order_relaxed);
+}
 
 /* The same for a track. */
 void plan_follow(struct plan *plan);

@@ -100,15 +100,13 @@ int track_follow(struct track *track, struct plan *plan) {
     if (plan && plan->slot_count >= track->slots_limit) {
         size_t count = (size_t)plan->slot_count + 1;
         ebb_region memory;
-        size_t bytes = count * (sizeof *track->slots + sizeof *track->wanted);
-        void *slots = plan_pool_take("slots", bytes, &memory);
+        void *slots = plan_pool_take("slots", count * sizeof *track->slots, &memory);
         if (!slots)
             return error_latest();
         forget_plan(track);
         track->slots = slots;
         track->slots_memory = memory;
         track->slots_limit = (uint32_t)count;
-        track->wanted = (uint32_t *)(track->slots + count);
     }
     track_forget_record(track);
     if (!plan) {
@@ -119,7 +117,6 @@ int track_follow(struct track *track, struct plan *plan) {
     plan_follow(plan);
     due_forget(track);
     copy_slots(track, plan);
-    memset(track->wanted, 0, plan->slot_count * sizeof *track->wanted);
     plan_leave(track->plan);
     track->plan = plan;
     track->had_grown = false;
@@ -340,15 +337,17 @@ static void note_refused(struct track *track) {
 }
 
 /* Few steps that go this well enlarge a plan; one that does will have room for all of them. Others
- * would add up sizes that make it too high. */
+ * would add up sizes that make it too high. A step under another's plan tells nothing of those that
+ * it is for. */
 static void note_wanted(struct track *track) {
     const struct track_seen *seen = &track->seen;
     bool well = seen->complete && seen->missed_bytes < seen->hit_bytes / WELL_PART;
-    uint32_t count = track->had_grown && well ? track->plan->slot_count : 0;
+    bool tells = track->had_grown && well && !track->sizes_wanted;
+    uint32_t count = tells ? track->plan->slot_count : 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct track_slot *slot = &track->slots[i];
-        if (slot->room && slot->bytes > slot->room && slot->bytes > track->wanted[i])
-            track->wanted[i] = slot->bytes;
+        if (slot->room && slot->bytes > slot->room)
+            plan_want(track->plan, i, slot->bytes);
     }
 }
 

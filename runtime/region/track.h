@@ -157,7 +157,7 @@ struct track {
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
     bool noted_small;  /* some block has its note where those of small ones are */
-    uint32_t slots_limit, *wanted; /* for each slot: the most that good steps had no room for */
+    uint32_t slots_limit;
     ebb_region slots_memory, record_memory; /* not open where the limits are 0 */
     uint64_t begun; /* when it was tied last; the caller's number */
 };

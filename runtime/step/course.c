@@ -39,6 +39,7 @@ struct work {
     uint64_t guests_most; /* bytes */
     bool ahead;    /* what grew gets more room than it asked for */
     bool unseated; /* the plan that comes back has no guests, and might have some */
+    bool for_one;  /* what other steps asked for does not count */
     bool outlived; /* what was too large for a survivor has survived */
     bool goes_on;  /* another step is to be recorded */
     bool searches; /* a thread of the site's is to begin */
@@ -343,13 +344,18 @@ static size_t asked_for(const struct work *work, uint32_t number) {
     return tells ? track->slots[number].bytes : 0;
 }
 
+/* The same, and what others asked for since the plan was made, if that counts. */
+static size_t wanted(const struct work *work, uint32_t number) {
+    size_t others = work->for_one ? 0 : plan_wanted(work->course->plan, number);
+    return size_larger(asked_for(work, number), others);
+}
+
 /* True: it is too high, or there is no memory for it. */
 static bool grow_by(struct work *work, size_t ahead) {
-    const uint32_t *wanted = work->lane->track->wanted;
     bool wider = false;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        wider |= draft_fit_ahead(work->draft, i, size_larger(asked_for(work, i), wanted[i]), ahead);
+        wider |= draft_fit_ahead(work->draft, i, wanted(work, i), ahead);
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
     return wider && !work->plan;
@@ -361,14 +367,13 @@ static void restore_present(struct work *work) {
     work->present = draft_of_plan(work->course->plan);
 }
 
-/* Only what the last step asked for counts from now on. True if there was more. */
-static bool forget_wanted(struct track *track) {
-    bool more = false;
-    for (uint32_t i = 0; i < track->plan->slot_count; i++) {
-        more |= track->wanted[i] > track->slots[i].bytes;
-        track->wanted[i] = 0;
-    }
-    return more;
+/* True if this step alone wants less, and that was not tried yet: others may note more just now. */
+static bool leave_others_out(struct work *work) {
+    bool less = false;
+    for (uint32_t i = 0; i < work->course->plan->slot_count; i++)
+        less |= wanted(work, i) > asked_for(work, i);
+    work->for_one = true;
+    return less;
 }
 
 static size_t less_ahead(size_t part) {
@@ -379,7 +384,7 @@ static size_t less_ahead(size_t part) {
  * more, then none, and then for the last step alone, if it is too high otherwise. */
 static void grow(struct work *work) {
     size_t part = work->ahead ? LEARN_AHEAD_PART : SIZE_MAX;
-    while (grow_by(work, part) && (part < SIZE_MAX || forget_wanted(work->lane->track))) {
+    while (grow_by(work, part) && (part < SIZE_MAX || leave_others_out(work))) {
         restore_present(work);
         part = less_ahead(part);
     }

@@ -133,6 +133,7 @@ struct tables {
     struct plan_slot *slots;
     struct plan_place *places;
     uint32_t *order, *by_key;
+    _Atomic(uint32_t) *wanted;
 };
 
 static struct plan *plan_create(const struct draft *draft, struct tables *tables) {
@@ -140,9 +141,10 @@ static struct plan *plan_create(const struct draft *draft, struct tables *tables
     size_t places = draft->placed * sizeof *tables->places;
     size_t order = ((size_t)draft->released + 1) * sizeof *tables->order;
     size_t by_key = draft->keyed ? draft->count * sizeof *tables->by_key : 0;
+    size_t wanted = draft->count * sizeof *tables->wanted;
     ebb_region memory;
     struct plan *plan =
-        plan_pool_take("plan", sizeof *plan + slots + places + order + by_key, &memory);
+        plan_pool_take("plan", sizeof *plan + slots + places + order + by_key + wanted, &memory);
     if (!plan)
         return NULL;
     *plan = (struct plan){.memory = memory};
@@ -150,7 +152,9 @@ static struct plan *plan_create(const struct draft *draft, struct tables *tables
     tables->slots = (struct plan_slot *)(void *)(plan + 1);
     tables->places = (struct plan_place *)(void *)(tables->slots + draft->count);
     tables->order = (uint32_t *)(void *)(tables->places + draft->placed);
-    tables->by_key = by_key ? tables->order + draft->released + 1 : NULL;
+    uint32_t *behind = tables->order + draft->released + 1;
+    tables->by_key = by_key ? behind : NULL;
+    tables->wanted = (_Atomic(uint32_t) *)(behind + (by_key ? draft->count : 0));
     return plan;
 }
 
@@ -198,6 +202,11 @@ static void fill_by_key(uint32_t *by_key, const struct draft *draft, struct pack
     sort_numbers(desk, draft->count, by_key);
 }
 
+static void start_wanted(_Atomic(uint32_t) *wanted, const struct draft *draft) {
+    for (uint32_t i = 0; i < draft->count; i++)
+        atomic_init(&wanted[i], 0);
+}
+
 static struct plan *write_plan(const struct draft *draft, struct packing_desk *desk) {
     struct tables tables;
     struct plan *plan = plan_create(draft, &tables);
@@ -217,10 +226,12 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     fill_places(tables.places, draft, tables.slots, desk);
     if (draft->keyed)
         fill_by_key(tables.by_key, draft, desk);
+    start_wanted(tables.wanted, draft);
     plan->slots = tables.slots;
     plan->order = tables.order;
     plan->places = tables.places;
     plan->by_key = tables.by_key;
+    plan->wanted = tables.wanted;
     return plan;
 }
 

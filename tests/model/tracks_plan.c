@@ -120,6 +120,8 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
     plan->order = order;
     plan->places = places;
     plan->by_key = keyed ? keys : NULL;
+    plan->wanted = ebb_region_alloc_zeroed(memory, (count + 1) * sizeof *plan->wanted, 64);
+    assert_non_null(plan->wanted);
     plan->height_bytes = ((size_t)height * 16 + PAGE - 1) / PAGE * PAGE;
     return plan;
 }

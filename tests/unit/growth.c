@@ -310,6 +310,30 @@ static void a_plan_that_waited_has_room_for_all_that_was_asked_for(void **state)
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* In another lane, if that is to be taken. */
+static void take_in_lane(ebb_site *site, bool another, unsigned which, size_t larger) {
+    ebb_step first = another ? ebb_step_begin(site, 1) : (ebb_step){.lane = NULL};
+    take_alike(site, which, larger);
+    assert_true(!another || ebb_step_end(first) == 0);
+}
+
+/* Each block is larger in steps of one lane, or of one place in the ring, alone. */
+static void a_plan_that_waited_has_room_for_what_was_asked_for_anywhere(void **state) {
+    enum { TURNS = 60 }; /* two or three lanes or places take */
+    struct stage *stage = *state;
+    for (unsigned ring = 0; ring < 3; ring++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = ring));
+        grow_at_once(site);
+        uint64_t plans = site_stats(site).plans;
+        for (unsigned i = 0; i < 1000 && site_stats(site).plans == plans; i++)
+            take_in_lane(site, !ring && i % 2, 1 + i % TURNS, ALIKE_BYTES + ALIKE_BYTES / 8);
+        assert_int_equal(site_stats(site).plans, plans + 1);
+        for (unsigned i = 1; i <= TURNS; i++)
+            assert_int_equal(take_alike(site, i, ALIKE_BYTES + ALIKE_BYTES / 8), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* All of it together would make it too high. */
 static void a_plan_that_waited_has_room_for_the_last_step_at_least(void **state) {
     struct stage *stage = *state;
@@ -333,6 +357,23 @@ static void what_was_asked_of_a_plan_before_counts_no_more(void **state) {
     take_some(site, FEWER, 0, ALIKE_BYTES + PAGE);
     assert_int_equal(site_stats(site).plans, plans + 2);
     assert_int_equal(site_stats(site).plan_height, FEWER * ALIKE_BYTES + PAGE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The first step of a tag follows the plan of another one, which does not learn from it. */
+static void what_another_tag_asked_for_is_nothing_to_a_plan(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 2; i++)
+        take_alike(site, 0, ALIKE_BYTES);
+    ebb_step step = ebb_step_begin(site, 1);
+    for (unsigned i = 0; i < ALIKE; i++)
+        block_of(step.region, i == 1 ? ALIKE_BYTES + ALIKE_BYTES / 8 : ALIKE_BYTES, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).plans, 2);
+    take_alike(site, 0, ALIKE_BYTES + PAGE);
+    assert_int_equal(site_stats(site).plans, 3);
+    assert_int_equal(site_stats(site).plan_height, ALIKE * ALIKE_BYTES + PAGE);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -403,8 +444,10 @@ int main(void) {
         STAGED(where_sizes_rise_for_ever_few_plans_are_made),
         STAGED(lengths_that_rise_and_begin_anew_are_served),
         STAGED(a_plan_that_waited_has_room_for_all_that_was_asked_for),
+        STAGED(a_plan_that_waited_has_room_for_what_was_asked_for_anywhere),
         STAGED(a_plan_that_waited_has_room_for_the_last_step_at_least),
         STAGED(what_was_asked_of_a_plan_before_counts_no_more),
+        STAGED(what_another_tag_asked_for_is_nothing_to_a_plan),
         STAGED(nothing_was_asked_of_a_plan_that_is_new),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
