@@ -141,15 +141,20 @@ static struct ebb_piece *hot_below(const struct pages *pages, uintptr_t limit) {
     return highest.piece;
 }
 
-/* From a piece of a slab down to its first; where that begins. Cooling merges with neighbours
- * behind or with a cold one in front, which stays an entry. */
+/* From a hot piece down to the first of its slab, as long as the next hot one is found sooner so
+ * than among all that are hot; where that ends. Cooling merges with neighbours behind or with a
+ * cold one in front, which stays an entry. */
 static uintptr_t cool_down(struct pages *pages, struct ebb_piece *piece, struct cooling *cooling) {
     uintptr_t addr = piece->addr;
-    for (struct ebb_piece *before; piece && !is_done(pages, cooling); piece = before) {
+    size_t passed = 0; /* since the last hot one */
+    for (struct ebb_piece *before; piece && passed <= pages->hot.count && !is_done(pages, cooling);
+         piece = before, passed++) {
         before = piece->before;
         addr = piece->addr;
-        if (piece->state == PIECE_HOT)
-            cool_piece(pages, piece, cooling);
+        if (piece->state != PIECE_HOT)
+            continue;
+        cool_piece(pages, piece, cooling);
+        passed = 0;
     }
     return addr;
 }

@@ -36,26 +36,37 @@ COUNTED void counted_cool(struct pages *pages) {
     pages_cool(pages, 0, SIZE_MAX, 0);
 }
 
-static void give_back_kept_runs(size_t count) {
+static void give_back_kept(size_t count, bool highest_first) {
     static struct pages pages;
+    struct ebb_piece **parts = array_of(count, sizeof *parts);
     pages_init(&pages, &kind_host);
     assert_int_equal(range_prepare(), 0);
     struct pages_wish wish = {.least = count * PAGE, .extend = count * PAGE, .want = count * PAGE,
                               .want_cold = count * PAGE, .most_cold = SIZE_MAX};
     struct ebb_piece *run = pages_take(&pages, &wish);
     assert_non_null(run);
-    for (uint64_t i = 0; run; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct ebb_piece *rest;
         assert_true(pages_prepare_cut(&pages));
         uintptr_t to = run->bytes > PAGE ? run->addr + PAGE : piece_end(run);
-        run = pages_cut_out(&pages, run, run->addr, to, &rest);
-        pages_keep(&pages, run, i);
+        parts[i] = pages_cut_out(&pages, run, run->addr, to, &rest);
         run = rest;
     }
+    for (size_t i = 0; i < count; i++)
+        pages_keep(&pages, parts[highest_first ? count - 1 - i : i], i);
     assert_int_equal(pages.hot_bytes, count * PAGE);
     counted_cool(&pages);
     assert_int_equal(pages.hot_bytes, 0);
     pages_fini(&pages);
+    free(parts);
+}
+
+static void give_back_kept_runs(size_t count) {
+    give_back_kept(count, false);
+}
+
+static void give_back_kept_runs_from_the_top(size_t count) {
+    give_back_kept(count, true);
 }
 
 /* ---- blocks are relinked, each alone in a run, between survivors of a step before */
@@ -551,6 +562,7 @@ static void report_a_crowd(size_t count) {
 int main(int argc, char **argv) {
     static const struct costs_case cases[] = {
         {"give_back_kept_runs", give_back_kept_runs},
+        {"give_back_kept_runs_from_the_top", give_back_kept_runs_from_the_top},
         {"relink_runs", relink_runs},
         {"close_many_runs", close_many_runs},
         {"release_in_order", release_in_order},

@@ -32,6 +32,7 @@ class Linear(unittest.TestCase):
 
     def test_kept_runs_are_given_back_wherever_they_are_listed(self):
         self.check("give_back_kept_runs", 1000)
+        self.check("give_back_kept_runs_from_the_top", 1000)
 
     def test_relinking_does_not_depend_on_how_many_runs_there_are(self):
         self.check("relink_runs", 500)
