@@ -106,14 +106,26 @@ void kind_welcome_huge(uintptr_t addr, size_t bytes, bool are_welcome) {
 static void settle_host(struct pages *pages, uintptr_t addr, size_t bytes) {
     kind_welcome_huge(addr, bytes, true);
     pages->welcomes_huge |= bytes >= HUGE_LEAST;
+    pages->small_from = pages->small_to = 0;
 }
 
-/* Else the first touch of a cold page, by whom it may be, would make many resident. */
+/* Else the first touch of a cold page, by whom it may be, would make many resident. All that could
+ * be huge with one of these pages: nothing else that is welcome lies there, for it would be a whole
+ * one of an arena, and each page that is told of alone would be a mapping of its own. */
+static void advise_small(struct pages *pages, uintptr_t addr, size_t bytes) {
+    uintptr_t from = size_align_down(addr, CHUNK_ALIGN), to = size_align(addr + bytes, CHUNK_ALIGN);
+    if (from >= pages->small_from && to <= pages->small_to)
+        return;
+    os.advise_small((void *)from, to - from);
+    pages->small_from = from;
+    pages->small_to = to;
+}
+
 static bool cool_host(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
     if (!give_back(pages, addr, bytes, given))
         return false;
     if (pages->welcomes_huge)
-        os.advise_small((void *)addr, bytes);
+        advise_small(pages, addr, bytes);
     return true;
 }
 

@@ -33,6 +33,7 @@ struct pages {
     size_t hot_bytes;
     size_t kept_bytes;       /* of hot_bytes */
     bool welcomes_huge;      /* used by the kind: some pages were advised to be huge */
+    uintptr_t small_from, small_to; /* where that was taken back last, since any were */
     bool leaving;            /* what is kept is for other processes: it serves nobody here */
     bool undoing;            /* a failing call gives back what it took: that is not for others */
     const struct kind *kind; /* where slabs come from and what is behind their pages */

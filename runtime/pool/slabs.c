@@ -12,6 +12,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->cold);
     pages->slabs = pages->kept = pages->longest_kept = NULL;
     pages->run_bytes = pages->hot_bytes = pages->kept_bytes = 0;
+    pages->small_from = pages->small_to = 0;
     pages->welcomes_huge = pages->leaving = pages->undoing = false;
     pages->kind = kind;
     pages->source = NULL;

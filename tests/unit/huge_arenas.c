@@ -7,13 +7,16 @@
 #include "kit/test.h"
 #include "region/region.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 enum { HUGE = 2 * MIB, PAGES_MOST = 1 << 15 };
 
 /* Of which pages the system was told last that huge ones are welcome, from the first such on. */
 static struct os_table real;
 static uintptr_t slab;
 static unsigned char welcome[PAGES_MOST];
-static unsigned calls, strange;
+static unsigned calls, small_calls, strange;
 
 static void mark(const void *addr, size_t bytes, unsigned char is_welcome) {
     uintptr_t from = (uintptr_t)addr, to = from + bytes;
@@ -32,6 +35,7 @@ static void advise_huge(void *addr, size_t bytes) {
 }
 
 static void advise_small(void *addr, size_t bytes) {
+    small_calls++;
     mark(addr, bytes, 0);
     real.advise_small(addr, bytes);
 }
@@ -54,7 +58,7 @@ static struct scene begin(unsigned kind) {
     os.close = close_pages;
     memset(welcome, 0, sizeof welcome);
     slab = 0;
-    calls = strange = 0;
+    calls = small_calls = strange = 0;
     ebb_pool *pool = POOL(.kind = kind);
     return (struct scene){pool, ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
 }
@@ -142,12 +146,51 @@ static void pages_that_were_given_back_are_small(void **state) {
     assert_int_equal(welcome_bytes(), 0);
 }
 
+/* As the system lists them; it refuses more than 65,530, whoever asks. */
+static unsigned count_mappings(void) {
+    char text[4096];
+    unsigned lines = 0;
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    for (ssize_t got; (got = read(file, text, sizeof text)) > 0;)
+        for (ssize_t i = 0; i < got; i++)
+            lines += text[i] == '\n';
+    close(file);
+    return lines;
+}
+
+/* Each second one of many goes, between others that stay. */
+static void pages_that_go_alone_are_no_mappings_of_their_own(void **state) {
+    enum { REGIONS = 2000 };
+    static ebb_region regions[REGIONS];
+    (void)state;
+    struct scene scene = begin(EBB_KIND_HOST);
+    take_steps(scene.site, 3, 9 * MIB);
+    assert_true(ebb_pool_trim(scene.pool, 0) > 0);
+    for (unsigned i = 0; i < REGIONS; i++) {
+        regions[i] = OPEN(.pool = scene.pool, .hint_bytes = EBB_PAGE);
+        block_of(regions[i], EBB_PAGE / 2, 64);
+    }
+    unsigned before = count_mappings();
+    small_calls = 0;
+    for (unsigned i = 0; i < REGIONS; i += 2)
+        assert_int_equal(ebb_region_close(regions[i]), 0);
+    (void)ebb_pool_trim(scene.pool, 0); /* what has not gone by itself */
+    assert_int_equal(pool_stats_of(scene.pool).reserved.current, REGIONS / 2 * EBB_PAGE);
+    assert_in_range(small_calls, 1, 2 + REGIONS * EBB_PAGE / HUGE);
+    assert_true(count_mappings() <= before + 4);
+    for (unsigned i = 1; i < REGIONS; i += 2)
+        assert_int_equal(ebb_region_close(regions[i]), 0);
+    end(&scene);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_arena_is_told_of_once),
         cmocka_unit_test(nobody_is_told_of_short_arenas_nor_of_other_runs),
         cmocka_unit_test(a_huge_pool_is_told_of_as_ever),
         cmocka_unit_test(pages_that_were_given_back_are_small),
+        cmocka_unit_test(pages_that_go_alone_are_no_mappings_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
