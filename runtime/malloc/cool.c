@@ -157,18 +157,30 @@ static void chill(struct scope *scope) {
 }
 
 /* While some pages of its arena are gone no others are to be joined to huge ones: the kernel would
- * bring those back, in its own time. */
-static void welcome_huge(const struct scope *scope, bool are_welcome) {
+ * bring those back, in its own time. So it would those that went when it was parked before. */
+static void keep_small(struct scope *scope, uintptr_t gap) {
     uintptr_t addr;
     size_t bytes;
-    if (region_find_arena((const struct region *)scope->step.region.lane, &addr, &bytes))
-        kind_welcome_huge(addr, bytes, are_welcome);
+    if (scope->is_small ||
+        !region_find_arena((const struct region *)scope->step.region.lane, &addr, &bytes) ||
+        gap < addr || gap - addr >= bytes)
+        return;
+    kind_welcome_huge(addr, bytes, false);
+    scope->is_small = true;
+}
+
+static void welcome_huge(struct scope *scope) {
+    uintptr_t addr;
+    size_t bytes;
+    if (scope->is_small &&
+        region_find_arena((const struct region *)scope->step.region.lane, &addr, &bytes))
+        kind_welcome_huge(addr, bytes, true);
+    scope->is_small = false;
 }
 
 /* What has gone may come back from here on, and gaps change. */
 static void forget_cooled(struct scope *scope) {
-    if (scope->cooled)
-        welcome_huge(scope, true);
+    welcome_huge(scope);
     scope->seen_ms = 0;
     heap_forget_cooled(scope->cooled);
     scope->cooled = 0;
@@ -211,8 +223,8 @@ static bool cool_gap(struct scope *scope, struct heap_cooling *cooling) {
         return region_next_gap((struct region *)scope->step.region.lane, gap);
     }
     size_t bytes = cool_part(gap->from, gap->to, cooling);
-    if (bytes && !scope->cooled)
-        welcome_huge(scope, false);
+    if (bytes)
+        keep_small(scope, gap->from);
     gap->from = bytes ? gap->from + bytes : gap->to;
     scope->cooled += bytes;
     return true;

@@ -80,6 +80,7 @@ struct scope {
     uint64_t trims;          /* number of the last trim before it was parked */
     struct region_gap gap;   /* how far cooling has come between its large blocks */
     size_t cooled;           /* bytes given back since it was parked */
+    bool is_small;           /* of its arena, too: huge pages are not welcome there meanwhile */
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */

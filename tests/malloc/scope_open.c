@@ -204,6 +204,79 @@ static void test_gaps_of_a_plan_go_and_it_is_served(void **state) {
     assert_int_equal(heap_cooled_bytes(), 0);
 }
 
+/* The kernel would bring back what went the last time, of which nothing is resident. */
+static void test_gaps_of_a_plan_stay_gone_when_it_is_parked_again(void **state) {
+    for (unsigned round = 0; round < 6; round++) {
+        bool again = round == 5; /* what comes meanwhile is in no plan */
+        void *blocks[BLOCKS];
+        ebb_step step = begin(*state);
+        const struct scope *scope = here.scope;
+        make_all(blocks);
+        for (unsigned parked = 0; parked < 3 && (again || !parked); parked++) {
+            assert_int_equal(ebb_scope_leave(step), 0);
+            size_t given = cool_what_rests();
+            assert_true(parked ? given < MIB : given >= 4 * MIB);
+            (void)join_pages(scope);
+            assert_true(count_resident(blocks, false) <= MIB);
+            assert_int_equal(ebb_scope_enter(step), 0);
+            if (again)
+                end(make(100000, BLOCKS), 100000, BLOCKS); /* beside the arena */
+        }
+        end(blocks[0], lengths[0], 0);
+        end_the_rest(blocks);
+        finish(step);
+    }
+}
+
+static void (*advise_huge_of_the_system)(void *addr, size_t bytes);
+static void (*advise_small_of_the_system)(void *addr, size_t bytes);
+static unsigned advised;
+
+static void count_huge(void *addr, size_t bytes) {
+    advised++;
+    advise_huge_of_the_system(addr, bytes);
+}
+
+static void count_small(void *addr, size_t bytes) {
+    advised++;
+    advise_small_of_the_system(addr, bytes);
+}
+
+enum { WHOLE = 8 };
+
+/* All of the plan is alive. If `more`, one comes that it has no place for, and is freed. */
+static size_t park_beside_an_arena(ebb_site *of, bool more) {
+    void *blocks[WHOLE];
+    ebb_step step = begin(of);
+    for (unsigned i = 0; i < WHOLE; i++)
+        blocks[i] = make(MIB, i);
+    if (more)
+        end(make(300000, WHOLE), 300000, WHOLE);
+    unsigned before = advised;
+    assert_int_equal(ebb_scope_leave(step), 0);
+    size_t given = cool_what_rests();
+    assert_int_equal(ebb_scope_enter(step), 0);
+    assert_int_equal(advised, before);
+    for (unsigned i = 0; i < WHOLE; i++)
+        end(blocks[i], MIB, i);
+    finish(step);
+    return given;
+}
+
+static void test_nothing_is_told_of_an_arena_of_which_nothing_goes(void **state) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    advise_huge_of_the_system = os.advise_huge;
+    advise_small_of_the_system = os.advise_small;
+    os.advise_huge = count_huge;
+    os.advise_small = count_small;
+    for (unsigned round = 0; round < 12; round++)
+        assert_true(park_beside_an_arena(*state, round >= 8) >= (round >= 8 ? 200000 : 0));
+    os.advise_huge = advise_huge_of_the_system;
+    os.advise_small = advise_small_of_the_system;
+    assert_int_equal(ebb_site_read_stats(served_of(*state)->hidden, &stats), 0);
+    assert_true(stats.hits >= WHOLE && advised); /* when the arena came */
+}
+
 /* The owner's malloc_trim() does not ask how long, or how much is alive. */
 static void test_malloc_trim_takes_what_open_scopes_have(void **state) {
     ebb_step outer = begin(*state);
@@ -514,6 +587,8 @@ int main(void) {
         ALONE(test_pages_of_an_outer_scope_go),
         ALONE(test_pages_of_a_scope_that_serves_go_where_hardly_anything_is_alive),
         ALONE(test_gaps_of_a_plan_go_and_it_is_served),
+        ALONE(test_gaps_of_a_plan_stay_gone_when_it_is_parked_again),
+        ALONE(test_nothing_is_told_of_an_arena_of_which_nothing_goes),
         ALONE(test_malloc_trim_takes_what_open_scopes_have),
         ALONE(test_no_byte_of_a_live_block_goes),
         ALONE(test_a_scope_that_was_left_has_no_trays_where_nothing_is_alive),
