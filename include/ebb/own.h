@@ -17,8 +17,9 @@
  *   - a rewind of the host: what was attached since the mark is the host's again, whoever had it
  *     then; what was lent since is its lender's again. A composite ends with its newest part;
  *   - a rewind of the owner: what was attached to it since the mark ends, however old it is; what
- *     was lent to it since goes back to its lender, also from a region that it lent it on to. A
- *     composite that it had before the mark stays with all its members: they lie in the host.
+ *     was lent to it since goes back to its lender. If it was lent on, the last borrower keeps it,
+ *     and later it goes back past this owner. A composite that the owner had before the mark stays
+ *     with all its members: they lie in the host.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */
