@@ -35,8 +35,8 @@ static const char help_text[] =
     "Says what would have died with its step, what would have survived, and who asked for it.\n"
     "Where the program has no steps, finds the allocation with which each of them could begin.\n\n"
     "  --search            look for steps even if the trace has some\n"
-    "  -o, --output FILE   write the trace again with the steps that were found; if it has some\n"
-    "                      of its own, with --search only\n"
+    "  -o, --output FILE   write the trace again with the steps that were found; if it has steps\n"
+    "                      of its own, only with --search\n"
     "  --help              this text\n";
 
 static bool parse(struct wish *wish, int argc, char **argv) {

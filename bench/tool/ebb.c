@@ -43,8 +43,8 @@ static int help(FILE *to) {
     fputs("usage: ebb COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fputs("\n`ebb COMMAND --help` tells more, and so does `man ebb`; `ebb --version` says which it "
-          "is.\n", to);
+    fputs("\n`ebb COMMAND --help` and `man ebb` tell more; `ebb --version` prints the version.\n",
+          to);
     return to == stdout ? 0 : EXIT_BAD_INPUT;
 }
 

@@ -48,18 +48,18 @@ static const char help_text[] =
     "  --function NAME      a region from each call of NAME to the next: a function that a shared\n"
     "                       library exports, or Python's module.function or module.Class.method\n"
     "  --within NAME        each call of a Python function is a region\n"
-    "  --limit BYTES        of a process's spool (1G; K, M and G may follow): then its recording\n"
-    "                       stops\n"
-    "  --sites              also write NAME.sites.gz, of a FILE NAME.trace.gz, else FILE.sites:\n"
-    "                       which place asked for which block\n"
+    "  --limit BYTES        most that a process's spool may hold (1G; K, M and G may follow);\n"
+    "                       then its recording stops\n"
+    "  --sites              also write which place asked for which block: to NAME.sites.gz if\n"
+    "                       FILE is NAME.trace.gz, else to FILE.sites\n"
     "  --tensor             only the storage of PyTorch's tensors\n"
     "  --recover SPOOL      make the trace of what a killed recording left; not with --every,\n"
     "                       --function, --within, --limit or --keep\n"
     "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"
-    "The exit code is that of COMMAND; 126 or 127 where it cannot be run; 125 where it ended with\n"
-    "0 and there is no trace, or none can be written and it was not run.\n";
+    "The exit code is that of COMMAND; 126 or 127 if it cannot be run; 125 if it ended with 0 and\n"
+    "there is no trace, or if it was not run because no trace can be written.\n";
 
 /* ---- options */
 

@@ -30,8 +30,8 @@ static void help_tells_what_numbers_and_codes_there_are(void **state)
     (void)state;
     program_says("EBB_TOOL", "record --every 0 -- true", 2, "from 1 to 3600000");
     program_says("EBB_TOOL", "record --help", 0, "1 to 3600000");
-    program_says("EBB_TOOL", "record --help", 0, "126 or 127 where it cannot be run");
-    program_says("EBB_TOOL", "record --help", 0, "125 where it ended with");
+    program_says("EBB_TOOL", "record --help", 0, "126 or 127 if it cannot be run");
+    program_says("EBB_TOOL", "record --help", 0, "125 if it ended with");
     program_says("EBB_TOOL", "replay --rounds 0 x", 2, "from 1 to 1000");
     program_says("EBB_TOOL", "replay --help", 0, "1 to 1000");
     program_says("EBB_TOOL", "report --help", 0, "1 to 1000");
