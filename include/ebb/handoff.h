@@ -29,8 +29,8 @@
  *
  * A process that dies loses what it wrote and held: its slots are free once somebody needs one, or
  * asks (ebb_pool_reclaim()). The kernel keeps the sign of life: no process looks dead that lives
- * and has kept its descriptors. What the dead had sent is kept as long as other slots are free, or
- * as whoever needs one may wait, since the message may still be under way.
+ * and has kept its descriptors. What the dead had sent is kept as long as other slots are free, and
+ * then as long as whoever needs one may wait, since the message may still be under way.
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
  * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote,
@@ -66,9 +66,9 @@ struct DLManagedTensorVersioned;
  * any means that orders memory (a queue with a lock). Nothing is copied; time is linear in the
  * regions that go and in their cleanups (an import, a loan and a view of another region's storage
  * have one each). On failure the handle is not open, and `region` as it was:
- * EBB_E_STALE, EBB_E_BUSY (region of a step; a cleanup runs; relinked survivors of it sit in other
- * regions), EBB_E_BORROWED (objects lent, attached, or views of storages in other regions),
- * EBB_E_KIND (a child in a shared pool: it has no slot of its own).
+ * EBB_E_STALE, EBB_E_BUSY (region of a step; a cleanup runs; blocks in its pages were relinked to a
+ * region that stays), EBB_E_BORROWED (objects lent or attached, or views of storages, between it
+ * and a region that stays), EBB_E_KIND (a child in a shared pool: it has no slot of its own).
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_hand_over(ebb_region region);
 
@@ -83,15 +83,15 @@ struct ebb_parcel {
 
 /*
  * Closes a root region of a shared pool, and its children, and leaves their bytes as they are, for
- * whoever opens the parcel. What cleanups release, rewind or reset meanwhile stays, too, and what
- * they release or rewind counts until the end: what they allocate lies where nothing was. `root`: a
- * live block of the region or of a child, where the receiver starts to read; NULL: none. 0, or
- * EBB_E_CLEANUP if a cleanup failed (closed and sent all the same; if a cleanup exported from it:
- * EBB_E_BUSY, closed and not sent), or an error, and the region is open still: EBB_E_STALE (also:
- * opened before a fork, or its slot was taken away; if that happens in the middle of the call, it
- * is closed), EBB_E_KIND (not in a shared pool), EBB_E_ARGUMENT (not a root; parcel NULL),
- * EBB_E_BUSY (exports are out; a cleanup runs), EBB_E_FOREIGN and others of ebb_region_release()
- * for `root`.
+ * whoever opens the parcel. `root`: a live block of the region or of a child, where the receiver
+ * starts to read; NULL: none. What cleanups release, rewind or reset meanwhile stays as it is, too,
+ * and what they release or rewind counts until the end. What they allocate lies where nothing was.
+ *
+ * Closed and sent: 0, or EBB_E_CLEANUP if a cleanup failed. Closed and not sent: EBB_E_BUSY if a
+ * cleanup exported from it, EBB_E_STALE if its slot was taken away in the middle of the call. Any
+ * other error leaves it open: EBB_E_STALE (also: opened before a fork, or its slot was taken away
+ * before), EBB_E_KIND (not in a shared pool), EBB_E_ARGUMENT (not a root; parcel NULL), EBB_E_BUSY
+ * (exports are out; a cleanup runs), EBB_E_FOREIGN and others of ebb_region_release() for `root`.
  */
 EBB_API int ebb_region_send(ebb_region region, const void *root, struct ebb_parcel *parcel);
 
@@ -137,7 +137,7 @@ EBB_API size_t ebb_lease_bytes(const ebb_lease *lease);
 
 /*
  * One more reference. The caller has one. NULL: nothing. Any thread, no lock. Up to 2^29 are
- * counted, those of ebb_lease_of(), of exports and of objects among them: if so many are had at
+ * counted, those of ebb_lease_of(), of exports and of objects among them. If there are so many at
  * once the lease never ends, whoever drops them, and its slot stays held.
  */
 EBB_API void ebb_lease_hold(ebb_lease *lease);
@@ -171,12 +171,12 @@ ebb_lease_export_versioned(ebb_lease *lease, size_t offset, struct ebb_dtype dty
  * Sends an object with everything that it consists of, such as a tensor, a packed sequence, a
  * sample, a batch, or one of a registered type. Bytes of tensors that lie in the slot stay where
  * they are, others are copied there; storages that tensors share are shared again. Types cross by
- * name and must have the same fields in both processes, at the same places, and in neither may
- * another type have both. Of a struct the fields and plain values cross, other pointers in it mean
- * nothing elsewhere. The object may be of any region of this thread, or a member of another: then a
- * copy goes, and it stays what it was. The region is closed as by ebb_region_send(), and errors are
- * as there, and EBB_E_TYPE (a type with pointers into itself, or two of one name and the same
- * fields), those of ebb_object_as() for the object, and those of ebb_region_alloc().
+ * name. A type must have the same fields in both processes, at the same places, and in neither may
+ * another one have that name and those fields. Of a struct its fields and plain values cross; other
+ * pointers in it mean nothing elsewhere. The object may be of any region of this thread, or a
+ * member of another object: then a copy goes, and it stays what it was. The region is closed as by
+ * ebb_region_send(). Errors: as there, EBB_E_TYPE (a type with pointers into itself, or two of one
+ * name and the same fields), those of ebb_object_as() for the object, and of ebb_region_alloc().
  */
 EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_parcel *parcel);
 

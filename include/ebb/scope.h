@@ -13,8 +13,8 @@
  *
  * free() works as ever, in any thread and at any time. What is alive when the step ends stays
  * where it is, for as long as the program wants it: its chunk is set aside and counted as pinned.
- * All else goes at once and is hot for the next request. Allocations that are seen to outlive their
- * scopes again and again are made outside of them; now and then they have another chance.
+ * All else goes at once and is hot for the next request. Allocations that outlive their scopes
+ * again and again are made outside of scopes from then on; now and then they are tried inside.
  *
  * Without libebb-malloc a step with a scope is a step like any other, and malloc() is untouched.
  *
@@ -38,9 +38,10 @@ EBB_API bool ebb_scope_is_served(void);
 /*
  * For servers that turn to other requests while one waits, on the same thread: malloc() goes where
  * it went before this scope was begun or entered. The step stays open; leave its scope whenever the
- * request gives up the thread. Scopes may be left in any order. Left already: 0, nothing.
- * From cleanups and deleters, too. EBB_E_STALE: the step has ended. EBB_E_ARGUMENT: its site has no
- * scopes, or the handle is made of parts of two steps. EBB_E_THREAD: another thread began it.
+ * request gives up the thread. Scopes may be left in any order. If it is left already nothing
+ * happens, and 0 is returned. Cleanups and deleters may call it, too. EBB_E_STALE: the step has
+ * ended. EBB_E_ARGUMENT: its site has no scopes, or the handle is made of parts of two steps.
+ * EBB_E_THREAD: another thread began it.
  */
 EBB_API int ebb_scope_leave(ebb_step step);
 
