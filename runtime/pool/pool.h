@@ -127,6 +127,11 @@ void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *contex
 /* The same, and for those that are gone: their locks work and `closed_kinds` is what it was. */
 void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *context);
 
+/* Walks the page heap and checks the laws. Lock held. */
+void pool_check_locked(const struct ebb_pool *pool);
+
+/* ---- take.c ---- */
+
 /*
  * Pages for the region `owner` (PIECE_OWNER): grows `run` in place if it is not NULL and can be,
  * else takes a new run. Hot pages are preferred to cold ones. On return *gained tells how far
@@ -150,6 +155,29 @@ bool pool_could_serve(struct ebb_pool *pool, const struct ebb_piece *run, size_t
 
 /* False: there is no place for as many, whatever is given back. `free`: of what regions own. */
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free);
+
+/* pool_take() with the lock held, without notice in the counters, and the owner not set. */
+struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
+                                   const struct pages_wish *wish, size_t *gained);
+
+/* Cold pages that the limit still allows to be made resident. Lock held. */
+size_t pool_most_cold(const struct ebb_pool *pool);
+
+/* Those that there are besides, if it is of a slot, which ends somewhere. Lock held. */
+size_t pool_cold_left(const struct ebb_pool *pool);
+
+/* Notes in the counters that runs or hot pages have grown, runs of ebb's own work by so many bytes.
+ * Returns what there was before. Lock held. */
+struct growth pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes);
+
+/* Bytes of runs without those of ebb's own work: what steps need is among them. Lock held. */
+size_t pool_owned_locked(const struct ebb_pool *pool);
+
+/* Gives one run back. */
+void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
+
+/* The same with the lock held; all runs of a list linked by next. */
+void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 
 /* ---- shared_heap.c ---- */
 
@@ -186,35 +214,12 @@ void pool_unkeep(struct kept *kept);
 struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t owner,
                               size_t bytes, bool *same);
 
-/* ---- */
-
-/* pool_take() with the lock held, without notice in the counters, and the owner not set. */
-struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
-                                   const struct pages_wish *wish, size_t *gained);
-
-/* Cold pages that the limit still allows to be made resident. Lock held. */
-size_t pool_most_cold(const struct ebb_pool *pool);
-
-/* Those that there are besides, if it is of a slot, which ends somewhere. Lock held. */
-size_t pool_cold_left(const struct ebb_pool *pool);
+/* ---- shrink.c ---- */
 
 /* Pages became resident though others are hot, which did not fit: in the first steps those that
  * would make a new peak go in return, as long as that costs less than what there is. Lock held,
  * before it is noted. */
 void pool_level_locked(struct ebb_pool *pool);
-
-/* Notes in the counters that runs or hot pages have grown, runs of ebb's own work by so many bytes.
- * Returns what there was before. Lock held. */
-struct growth pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes);
-
-/* Bytes of runs without those of ebb's own work: what steps need is among them. Lock held. */
-size_t pool_owned_locked(const struct ebb_pool *pool);
-
-/* Gives one run back. */
-void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
-
-/* The same with the lock held; all runs of a list linked by next. */
-void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 
 /* Of its pages that nobody has so many stay hot, others are given back, and what described them. */
 void pool_keep_hot(struct ebb_pool *pool, size_t bytes);
@@ -240,8 +245,5 @@ void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes);
 
 /* What the pool keeps for: the moving peak of recent steps. Lock held. */
 size_t pool_recent_peak_locked(const struct ebb_pool *pool);
-
-/* Walks the page heap and checks the laws. Lock held. */
-void pool_check_locked(const struct ebb_pool *pool);
 
 #endif
