@@ -14,7 +14,9 @@
  *     shared_area.c    the file, its mappings, making, attaching and ending
  *     shared_owner.c   who is alive
  *     shared_state.c   the words of the slots                  the protocol between processes
- *     shared_heap.c    a region in a slot, trimming            this process's side
+ *     shared_heap.c    the page heap in a slot                 this process's side
+ *     shared_region.c  a region in a slot: enters, leaves, is sent
+ *     shared_trim.c    what free slots give back
  *     shared_pin.c     pages that devices read
  *
  * What is in the control part may be changed by any process at any time, by a broken one to
@@ -311,6 +313,37 @@ size_t shared_reclaim(struct shared *shared, bool sent_too);
 
 /* ---- shared_heap.c ---- */
 
+/* A claimed slot becomes what a region finds: mapped, with a hidden pool whose hot pages are those
+ * that the file has. Nothing of this process is in it. Lock held. 0, or the error. */
+int shared_prepare(struct shared_slot *slot);
+
+/* True if the region in the slot is this process's still; else error set. By who has the region. */
+bool shared_is_ours(const struct shared_slot *slot);
+
+/* Bytes from the slot's start that the file has pages for, as the record says, as far as that can
+ * be. */
+size_t shared_backed(const struct shared_slot *slot);
+
+/* Pages of a claimed slot that no region is in go; returns their bytes. 0: none could. Lock
+ * held. */
+size_t shared_cool_slot(struct shared_slot *slot);
+
+/* Pages of the file behind those that the slot's record counts go; nobody else is in the slot. */
+void shared_drop_uncounted(const struct shared_slot *slot);
+
+/* Bytes from the slot's start that another process says are there become no more than the file has
+ * pages for, as to enter others would make them. Asks the system only about more than this process
+ * has entered. To the system pages that were never touched are none: so what is backed is entered
+ * before it is noted. Lock held. 0, or EBB_E_SHARED. */
+int shared_confirm(struct shared_slot *slot, size_t *bytes);
+
+/* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
+int shared_populate(struct shared_slot *slot, size_t bytes);
+
+extern HIDDEN const struct kind kind_slot;
+
+/* ---- shared_region.c ---- */
+
 /* The hidden pool for a root region of a shared pool, its slot claimed; NULL: error set. */
 struct ebb_pool *shared_enter(struct ebb_pool *pool);
 
@@ -327,17 +360,8 @@ void shared_begin_sending(struct shared_slot *slot);
 /* WRITING -> SENT: the region closed with `sending` set. False: the word is not ours any more. */
 bool shared_send(struct shared_slot *slot, size_t bytes);
 
-/* Pages of the file behind those that the slot's record counts go; nobody else is in the slot. */
-void shared_drop_uncounted(const struct shared_slot *slot);
-
-/* Bytes from the slot's start that another process says are there become no more than the file has
- * pages for, as to enter others would make them. Asks the system only about more than this process
- * has entered. To the system pages that were never touched are none: so what is backed is entered
- * before it is noted. Lock held. 0, or EBB_E_SHARED. */
-int shared_confirm(struct shared_slot *slot, size_t *bytes);
-
-/* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
-int shared_populate(struct shared_slot *slot, size_t bytes);
+/* What was claimed is free again: nothing of this process is in it. Lock held. */
+void shared_give_up(struct shared_slot *slot);
 
 /* What waited for devices and exports, and need not any more, is given back. Lock held. True if
  * something goes on waiting for a device. */
@@ -347,13 +371,15 @@ bool shared_settle_locked(struct shared *shared);
  * thread has closed and is about to leave. */
 size_t shared_settle(struct shared *shared);
 
-size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left);
-
 /* Calls back for the hidden pools. */
 void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),
                  void *context);
 
-extern HIDDEN const struct kind kind_slot;
+/* ---- shared_trim.c ---- */
+
+/* Pages of free slots go, until so many bytes are cached or the clock passes `deadline_ns` (0:
+ * never). Returns their bytes; *left: those above `target` that could still go. Takes the lock. */
+size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left);
 
 /* ---- shared_pin.c ---- */
 

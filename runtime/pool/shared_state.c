@@ -48,7 +48,7 @@ bool shared_claim(struct shared_slot *slot) {
 }
 
 /*
- * Sequentially consistent with shared_heap.c: who announces that he waits, and then finds `frees`
+ * Sequentially consistent with shared_region.c: who announces that he waits, and then finds `frees`
  * as it was, is seen here. What is taken back is an announcement of before: who made it does not
  * fall asleep, or is woken. One that comes later may be of somebody who has looked since, and waits
  * for the next slot: it stays.

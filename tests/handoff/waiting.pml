@@ -4,7 +4,7 @@
  *
  * Processes take turns at one slot: who finds it taken announces that he waits, and falls asleep if
  * no slot has become free since before he looked. A step is one access to a word, or one call of
- * the kernel. ring() is that of runtime/pool/shared_state.c, find_or_wait() of shared_heap.c.
+ * the kernel. ring() is that of runtime/pool/shared_state.c, find_or_wait() of shared_region.c.
  * Nobody is killed, and no wait ends by itself: those look again after a while, whatever happens.
  *
  * Shown, for every order of steps: nobody sleeps for ever. tests/handoff/verify runs it. With -DLATE
