@@ -21,7 +21,7 @@
 #include "region/block.h"
 #include "region/count.h"
 #include "region/keeper.h"
-#include "region/promote.h"
+#include "region/relink.h"
 #include "region/relinked.h"
 #include "region/remote.h"
 #include "region/runs.h"
@@ -428,7 +428,7 @@ int large_release(struct region *region, struct ebb_piece *block) {
     leave_block(region, block);
     count_uncharge(region, block->bytes);
     if (block->block.spare) {
-        promote_return(region, block);
+        relink_return(region, block);
         return 0;
     }
     piece_unlink(&region->blocks, block);

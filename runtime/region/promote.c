@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * promote.c - blocks move to an ancestor: by copy, or by relinking their run of pages.
+ * promote.c - blocks move to an ancestor: by copy, or by relinking (see relink.h).
  *
- * Relinking moves no byte and, at first, no page: the block's entry is replaced by one of the
- * heir's, and the block is listed as departed in its host. Only when the host closes are the
- * pages around departed blocks cut out of its runs and given to the heir; by then all their
- * other blocks are dead.
+ *     check all    each survivor is found, and listed so that none is there twice
+ *     acquire all  copies and entries: all that can fail
+ *     commit all   cannot fail
  *
- *     host's run    | dead | D1 | dead | D2 | dead |  free       |
- *     pages         |    |    |    |    |    |    |    |    |    |
- *     after close   | pool    |  heir's run (pinned: rest) | pool |
+ * So a failure leaves both regions, and their counters, as they were. Where nothing moves, since
+ * all survivors were born in the target or are its own, there is nothing to acquire.
  *
- * A region has one heir at a time; blocks promoted to another ancestor meanwhile are copied.
- * A list is checked first, then everything that can fail is acquired, then all is committed:
- * a failure leaves both regions, and their counters, as they were.
+ * Refuses targets that are not above the source, and sealed ones.
  */
 #include "region/promote.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "region/block.h"
 #include "region/count.h"
-#include "region/large.h"
+#include "region/relink.h"
 #include "region/small.h"
 #include "region/survivor.h"
 #include "region/undo.h"
@@ -258,108 +254,14 @@ static void abandon(const struct promotion *promotion, const struct ebb_survivor
 
 /* ---- committing ---- */
 
-/* The heir's entry takes the place of the host's in the chain of addresses. */
-static void replace_entry(struct ebb_piece *old, struct ebb_piece *entry) {
-    *entry = *old;
-    if (entry->before)
-        entry->before->after = entry;
-    if (entry->after)
-        entry->after->before = entry;
-}
-
-/* The host's run of which the piece is the first: as its end says, or found among all of them,
- * whichever is nearer. */
-static struct ebb_piece *run_of_first(const struct region *host, const struct ebb_piece *first) {
-    struct ebb_piece *run = host->runs;
-    const struct ebb_piece *piece = first;
-    while (!range_covers(run, first->addr)) {
-        if (piece && piece->state == PIECE_END)
-            return piece->end.run;
-        piece = piece ? piece->after : NULL;
-        run = run->next;
-    }
-    return run;
-}
-
-static void fix_run_first(const struct region *host, struct ebb_piece *entry) {
-    if (!entry->before)
-        run_of_first(host, entry)->run.first = entry;
-}
-
-/* Moves a block with its own run, at once; returns the bytes that it pins. */
-static size_t move_run(struct region *source, struct region *target, struct ebb_piece *old,
-                     struct ebb_piece *entry) {
-    struct ebb_piece *run = entry->block.run;
-    size_t pinned = run->bytes - entry->bytes;
-    piece_give(&source->store, old);
-    piece_push(&target->blocks, entry);
-    piece_unlink(&source->runs, run);
-    piece_push(&target->runs, run);
-    pthread_mutex_lock(&source->pool->lock);
-    piece_put_owner(run, target->owner);
-    pthread_mutex_unlock(&source->pool->lock);
-    source->run_count--;
-    target->run_count++;
-    meter_subtract(&source->reserved, run->bytes);
-    meter_add(&target->reserved, run->bytes);
-    source->pinned -= pinned;
-    target->pinned += pinned;
-    return pinned;
-}
-
-/* Lists a block between others as departed: it stays where it is until its host closes. */
-static void depart(struct region *source, struct region *target, struct ebb_piece *old,
-                   struct ebb_piece *entry) {
-    fix_run_first(source, entry);
-    entry->block.spare = old;
-    old->block.spare = entry;
-    old->state = PIECE_UNUSED;
-    piece_push(&source->departed, old);
-    piece_push(&target->blocks, entry);
-    source->heir = target;
-    source->lent += entry->bytes;
-    target->guests += entry->bytes;
-}
-
 static void relink(struct promotion *promotion, void *block, struct ebb_piece *entry) {
     struct region *source = promotion->source, *target = promotion->target;
-    struct ebb_piece *old = range_block_at((uintptr_t)block);
-    piece_unlink(&source->blocks, old);
-    replace_entry(old, entry);
-    piece_set_owner(entry, target->owner);
-    range_name_block(entry);
+    promotion->cost.pinned_bytes +=
+        relink_block(source, target, range_block_at((uintptr_t)block), entry);
     if (target->sites && !source->sites)
         *range_site(entry->addr) = (uintptr_t)promotion->site;
-    if (entry->block.run)
-        promotion->cost.pinned_bytes += move_run(source, target, old, entry);
-    else
-        depart(source, target, old, entry);
-    small_fold(source);
-    small_fold(target);
-    source->large_used -= entry->bytes;
-    target->large_used += entry->bytes;
-    target->large_blocks++;
-    count_block_gone(source, entry->block.requested, entry->bytes);
-    count_uncharge_below(source, target, entry->bytes);
-    count_block(target, entry->block.requested, entry->bytes);
     promotion->cost.relinked_blocks++;
     promotion->cost.relinked_bytes += entry->block.requested;
-}
-
-void promote_return(struct region *owner, struct ebb_piece *block) {
-    struct ebb_piece *own = block->block.spare;
-    struct region *host = region_of_piece(own);
-    piece_unlink(&host->departed, own);
-    piece_unlink(&owner->blocks, block);
-    if (!host->departed)
-        host->heir = NULL;
-    replace_entry(block, own);
-    piece_set_owner(own, host->owner);
-    fix_run_first(host, own);
-    host->lent -= own->bytes;
-    owner->guests -= own->bytes;
-    piece_give(&owner->store, block);
-    large_free(host, own);
 }
 
 /* The block stays where it is; if it was born there, it is the parent's from here on. */
@@ -470,52 +372,59 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     return result;
 }
 
-/* The same for blocks that the caller names, once what other threads have released is gone. Objects
- * do not need that: nobody else releases their blocks, and these were found before. */
-static int promote_named(struct promotion *promotion) {
-    remote_settle(promotion->source);
-    return promote(promotion);
+/* What is promoted out of which regions, as the caller names them: false if one is not open. */
+static bool find_regions(struct promotion *promotion, ebb_region source, ebb_region target) {
+    promotion->mode_most = EBB_PROMOTE_RELINK;
+    promotion->source = region_find(source);
+    promotion->target = promotion->source ? region_find(target) : NULL;
+    return promotion->target != NULL;
 }
 
-static int promote_of(ebb_region source, ebb_region target, struct ebb_survivor *list, size_t count,
-                      const void *site, bool ends_step, struct ebb_promoted *cost,
-                      uint64_t *apart) {
-    struct promotion promotion = {.source = region_find(source), .list = list, .count = count,
-                                  .site = site, .ends_step = ends_step};
-    promotion.mode_most = EBB_PROMOTE_RELINK;
-    promotion.target = promotion.source ? region_find(target) : NULL;
-    int result = promotion.target ? promote_named(&promotion) : EBB_E_STALE;
-    if (!result) {
-        promoted_count(promotion.source, &promotion.cost);
-        promoted_add(cost, &promotion.cost);
-        *apart = promotion.apart;
-    }
-    return result;
+/* Promotes blocks that the caller names, once what other threads have released is gone. Objects do
+ * not need that: nobody else releases their blocks, and these were found before. */
+static int promote_named(struct promotion *promotion, ebb_region source, ebb_region target,
+                         struct ebb_promoted *cost) {
+    if (!find_regions(promotion, source, target))
+        return EBB_E_STALE;
+    remote_settle(promotion->source);
+    int result = promote(promotion);
+    if (result)
+        return result;
+    promoted_count(promotion->source, &promotion->cost);
+    promoted_add(cost, &promotion->cost);
+    return 0;
 }
 
 int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                 size_t count, struct ebb_promoted *cost) {
-    const void *site = __builtin_return_address(0);
-    return promote_of(source, target, survivors, count, site, false, cost, &(uint64_t){0});
+    struct promotion promotion = {
+        .list = survivors, .count = count, .site = __builtin_return_address(0)};
+    return promote_named(&promotion, source, target, cost);
 }
 
 int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
                            size_t count, const void *site, struct ebb_promoted *cost,
                            uint64_t *apart) {
+    const struct promotion asked = {.list = list, .count = count, .site = site};
+    struct promotion promotion = asked;
+    promotion.ends_step = true;
     error_mute();
-    int result = promote_of(source, target, list, count, site, true, cost, apart);
-    error_unmute(); /* where there are no pages for copies, relinking needs none */
-    return result ? promote_of(source, target, list, count, site, false, cost, apart) : 0;
+    int result = promote_named(&promotion, source, target, cost);
+    error_unmute();
+    if (result) { /* where there are no pages for copies, relinking needs none */
+        promotion = asked;
+        result = promote_named(&promotion, source, target, cost);
+    }
+    if (!result)
+        *apart = promotion.apart;
+    return result;
 }
 
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                       size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
-    struct promotion promotion = {.source = region_find(source), .list = survivors};
-    promotion.count = count;
-    promotion.site = __builtin_return_address(0);
-    promotion.mode_most = EBB_PROMOTE_RELINK;
-    promotion.target = promotion.source ? region_find(target) : NULL;
-    if (!promotion.target)
+    struct promotion promotion = {
+        .list = survivors, .count = count, .site = __builtin_return_address(0)};
+    if (!find_regions(&promotion, source, target))
         return EBB_E_STALE;
     if (promotion.source == promotion.target)
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",

@@ -28,7 +28,4 @@ int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_surv
                            size_t count, const void *site, struct ebb_promoted *cost,
                            uint64_t *apart);
 
-/* A departed block is released before its host closes: it becomes an entry of the host again. */
-void promote_return(struct region *owner, struct ebb_piece *block);
-
 #endif

@@ -19,7 +19,8 @@
  *     mark.c      mark, rewind, reset
  *     cleanup.h   callbacks when it ends
  *     kinds.h     objects that it owns, counted by kind
- *     promote.h   what leaves: copy, relink
+ *     promote.h   what leaves: copies, and blocks that
+ *     relink.h    change hands where they lie
  *     weigh.h     which of the two, where that is ebb's choice
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
