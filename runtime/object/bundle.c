@@ -8,6 +8,7 @@
  */
 #include "object/bundle.h"
 #include "base/error.h"
+#include "object/dtype.h"
 #include "object/exchange.h"
 #include "region/small.h"
 

@@ -7,8 +7,8 @@
  */
 #include "base/error.h"
 #include "object/collate.h"
+#include "object/dtype.h"
 #include "object/exchange.h"
-#include "object/number.h"
 #include "object/shape_text.h"
 
 #include <string.h>

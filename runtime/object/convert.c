@@ -10,6 +10,7 @@
  * Invariant: the pass that writes cannot fail. Refuses every number that would change.
  */
 #include "base/error.h"
+#include "object/dtype.h"
 #include "object/number.h"
 #include "object/object.h"
 

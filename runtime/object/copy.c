@@ -8,8 +8,10 @@
  */
 #include "object/copy.h"
 #include "base/error.h"
+#include "object/dtype.h"
 #include "object/exchange.h"
 #include "object/number.h"
+#include "object/value.h"
 
 #include <ebb/copy.h>
 

@@ -3,16 +3,15 @@
  * number.c - the numbers in tensors, read and written exactly (see number.h).
  *
  * One inline function reads a number of any kind, one changes its form, one writes it; compiled
- * once for each kind, so that the loops hold no decision. Floating-point numbers narrower than a
- * double are put together from their bits, and whether one is still what it was is seen from its
- * bits: no mode of the processor that flushes small numbers to zero can make an inexact value pass
- * for an exact one.
+ * once for each kind, so that the loops hold no decision.
  *
  * Invariant: a function that says "exact" has changed no value; NaN stays NaN, zeros keep their
  * sign among floating-point numbers. Refuses dtypes that are no numbers it knows.
  */
 #include "object/number.h"
 #include "base/error.h"
+#include "object/dtype.h"
+#include "object/narrow.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -21,72 +20,6 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a number begins with its low bytes");
 
 #define INLINE static inline __attribute__((always_inline))
-
-#define DOUBLE_BIAS 1023
-#define DOUBLE_MANTISSA 52
-#define DOUBLE_TOP ((uint64_t)0x7FF << DOUBLE_MANTISSA) /* infinity; above: NaN */
-
-/* ---- narrow floating-point numbers ---- */
-
-/* A layout: sign, exponent, mantissa. */
-struct narrow {
-    int exponent_bits, mantissa_bits;
-};
-
-static const struct narrow float16 = {5, 10}, bfloat16 = {8, 7}, float32 = {8, 23};
-
-INLINE int bias_of(struct narrow layout) {
-    return (1 << (layout.exponent_bits - 1)) - 1;
-}
-
-/* Infinity; above: NaN. */
-INLINE uint64_t top_of(struct narrow layout) {
-    return (((uint64_t)1 << layout.exponent_bits) - 1) << layout.mantissa_bits;
-}
-
-/* The bits of the double of the same value. */
-INLINE uint64_t widen(uint64_t bits, struct narrow layout) {
-    int mantissa = layout.mantissa_bits, shift = DOUBLE_MANTISSA - mantissa;
-    uint64_t negative = bits >> (layout.exponent_bits + mantissa), sign = negative << 63;
-    uint64_t rest = bits ^ (negative << (layout.exponent_bits + mantissa));
-    uint64_t rebias = (uint64_t)(DOUBLE_BIAS - bias_of(layout)) << DOUBLE_MANTISSA;
-    if (rest >= top_of(layout))
-        return sign | DOUBLE_TOP | (rest - top_of(layout)) << shift;
-    if (rest >> mantissa)
-        return sign | ((rest << shift) + rebias);
-    union number unit = {.u = rebias - ((uint64_t)(mantissa - 1) << DOUBLE_MANTISSA)};
-    union number tiny = {.f = (double)(int64_t)rest * unit.f};
-    return sign | tiny.u;
-}
-
-/* The bits of the narrow number of the same value; false if there is none. */
-INLINE bool narrow(uint64_t *bits, struct narrow layout) {
-    int mantissa = layout.mantissa_bits, shift = DOUBLE_MANTISSA - mantissa;
-    uint64_t negative = *bits >> 63, sign = negative << (layout.exponent_bits + mantissa);
-    uint64_t rest = *bits ^ (negative << 63);
-    uint64_t fraction = rest & (((uint64_t)1 << DOUBLE_MANTISSA) - 1);
-    int exponent = (int)(rest >> DOUBLE_MANTISSA) - DOUBLE_BIAS + bias_of(layout);
-    if (rest >= DOUBLE_TOP) {
-        uint64_t kept = fraction >> shift;
-        *bits = sign | top_of(layout) |
-                (fraction && !kept ? (uint64_t)1 << (mantissa - 1) : kept);
-        return true;
-    }
-    if (rest == 0) {
-        *bits = sign;
-        return true;
-    }
-    if (exponent < 1) { /* small: the leading 1 is written out */
-        fraction |= (uint64_t)1 << DOUBLE_MANTISSA;
-        shift += 1 - exponent;
-        exponent = 0;
-    }
-    if (shift > DOUBLE_MANTISSA || exponent >= (1 << layout.exponent_bits) - 1 ||
-        fraction & (((uint64_t)1 << shift) - 1))
-        return false;
-    *bits = sign | (uint64_t)exponent << mantissa | fraction >> shift;
-    return true;
-}
 
 /* ---- one number ---- */
 
@@ -123,26 +56,6 @@ INLINE void store(char *to, uint64_t bits, size_t bytes) {
            bytes == 4 ? (void *)&four : (void *)&bits, bytes);
 }
 
-/* float32 as the processor does it, where no mode of it matters. */
-INLINE uint64_t widen_single(uint64_t bits) {
-    uint64_t exponent = bits & top_of(float32);
-    uint32_t low = (uint32_t)bits;
-    float single;
-    memcpy(&single, &low, sizeof single);
-    union number number = {.f = (double)single};
-    return exponent && exponent != top_of(float32) ? number.u : widen(bits, float32);
-}
-
-INLINE bool narrow_single(union number *number) {
-    float single = (float)number->f;
-    uint32_t bits;
-    if ((double)single != number->f || single == 0)
-        return narrow(&number->u, float32);
-    memcpy(&bits, &single, sizeof bits);
-    number->u = bits;
-    return true;
-}
-
 INLINE union number read_one(enum number_kind kind, const char *from) {
     union number number = {.u = load(from, bytes_of(kind))};
     if (kind == NUMBER_BOOL)
@@ -154,11 +67,11 @@ INLINE union number read_one(enum number_kind kind, const char *from) {
     else if (kind == NUMBER_INT32)
         number.i = (int32_t)number.u;
     else if (kind == NUMBER_FLOAT16)
-        number.u = widen(number.u, float16);
+        number.u = narrow_widen(number.u, narrow_float16);
     else if (kind == NUMBER_BFLOAT16)
-        number.u = widen(number.u, bfloat16);
+        number.u = narrow_widen(number.u, narrow_bfloat16);
     else if (kind == NUMBER_FLOAT32)
-        number.u = widen_single(number.u);
+        number.u = narrow_widen_single(number.u);
     return number;
 }
 
@@ -175,11 +88,11 @@ INLINE bool write_one(enum number_kind kind, union number number, char *to) {
     if (kind < NUMBER_UINT64)
         exact = is_within(kind, number.i);
     else if (kind == NUMBER_FLOAT16)
-        exact = narrow(&number.u, float16);
+        exact = narrow_shrink(&number.u, narrow_float16);
     else if (kind == NUMBER_BFLOAT16)
-        exact = narrow(&number.u, bfloat16);
+        exact = narrow_shrink(&number.u, narrow_bfloat16);
     else if (kind == NUMBER_FLOAT32)
-        exact = narrow_single(&number);
+        exact = narrow_shrink_single(&number);
     store(to, number.u, bytes_of(kind));
     return exact;
 }
@@ -409,21 +322,7 @@ bool number_always_fits(const struct number_type *from, const struct number_type
     return precision(from) <= precision(to) && !(is_signed(from->kind) && to_unsigned);
 }
 
-/* ---- dtypes ---- */
-
-void dtype_describe(struct ebb_dtype dtype, char text[DTYPE_TEXT]) {
-    static const char *const names[] = {"int",    "uint",    "float", "opaque",
-                                        "bfloat", "complex", "bool"};
-    int length;
-    if (dtype.code > EBB_BOOL)
-        length = snprintf(text, DTYPE_TEXT, "code %d, %d bits", dtype.code, dtype.bits);
-    else if (dtype.code == EBB_BOOL && dtype.bits == 8)
-        length = snprintf(text, DTYPE_TEXT, "bool");
-    else
-        length = snprintf(text, DTYPE_TEXT, "%s%d", names[dtype.code], dtype.bits);
-    if (dtype.lanes != 1)
-        snprintf(text + length, (size_t)(DTYPE_TEXT - length), "x%d", dtype.lanes);
-}
+/* ---- dtypes whose numbers are known ---- */
 
 /* The kind of one lane; false if it is none that is known. */
 static bool find_kind(struct ebb_dtype dtype, enum number_kind *kind) {
@@ -471,7 +370,7 @@ bool number_type_of(struct ebb_dtype dtype, struct number_type *type) {
     return true;
 }
 
-/* ---- values ---- */
+/* ---- texts ---- */
 
 int number_describe(enum number_kind kind, union number number, char *text, size_t room) {
     if (is_float(kind))
@@ -479,69 +378,4 @@ int number_describe(enum number_kind kind, union number number, char *text, size
     if (kind == NUMBER_UINT64)
         return snprintf(text, room, "%llu", (unsigned long long)number.u);
     return snprintf(text, room, "%lld", (long long)number.i);
-}
-
-/* The parts of a value in wide form, and the kind that has this form; false if it is none. */
-static bool take_apart(struct ebb_value value, union number parts[2], enum number_kind *kind) {
-    parts[0] = parts[1] = (union number){.u = 0};
-    *kind = NUMBER_FLOAT64;
-    switch (value.kind) {
-    case EBB_VALUE_INT:
-        *kind = NUMBER_INT64;
-        parts[0].i = value.i;
-        return true;
-    case EBB_VALUE_UINT:
-        *kind = NUMBER_UINT64;
-        parts[0].u = value.u;
-        return true;
-    case EBB_VALUE_BOOL:
-        *kind = NUMBER_INT64;
-        parts[0].i = value.b;
-        return true;
-    case EBB_VALUE_COMPLEX:
-        parts[1].f = value.imaginary;
-        parts[0].f = value.f;
-        return true;
-    case EBB_VALUE_FLOAT:
-        parts[0].f = value.f;
-        return true;
-    }
-    return false;
-}
-
-static int report_value(enum number_kind kind, const union number parts[2], bool is_complex,
-                        struct ebb_dtype dtype) {
-    char text[2][40] = {"", ""}, name[DTYPE_TEXT];
-    number_describe(kind, parts[0], text[0], sizeof text[0]);
-    if (is_complex)
-        snprintf(text[1], sizeof text[1], "%+.17gi", parts[1].f);
-    dtype_describe(dtype, name);
-    return error_set(EBB_E_VALUE, "%s%s is not held exactly by %s", text[0], text[1], name);
-}
-
-bool value_is_blank(struct ebb_value value) {
-    union number parts[2];
-    enum number_kind kind;
-    return take_apart(value, parts, &kind) && (parts[0].u | parts[1].u) == 0;
-}
-
-int value_write(struct ebb_value value, struct ebb_dtype dtype, void *element) {
-    struct number_type type;
-    union number given[2], parts[2];
-    enum number_kind kind;
-    char bytes[NUMBER_ELEMENT_BYTES] = {0};
-    if (!number_type_of(dtype, &type))
-        return EBB_E_DTYPE;
-    if (!take_apart(value, given, &kind))
-        return error_set(EBB_E_ARGUMENT, "a value of kind %d, 0 to %d may be", (int)value.kind,
-                         EBB_VALUE_BOOL);
-    memcpy(parts, given, sizeof parts);
-    bool exact = (type.parts == 2 || number_is_zero(given[1])) &&
-                 numbers_change(kind, type.kind, parts, (size_t)type.parts);
-    for (int at = 0; exact && at < type.lanes * type.parts; at++)
-        exact = numbers_write(&type, at, &parts[at % type.parts], bytes, 0, 1);
-    if (!exact)
-        return report_value(kind, given, value.kind == EBB_VALUE_COMPLEX, dtype);
-    memcpy(element, bytes, ebb_dtype_bytes(dtype));
-    return 0;
 }

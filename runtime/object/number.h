@@ -18,7 +18,6 @@
 #define EBB_OBJECT_NUMBER_H
 
 #include <ebb/tensor.h>
-#include <ebb/value.h>
 
 enum number_kind {
     NUMBER_BOOL,
@@ -58,11 +57,6 @@ struct number_type {
 
 enum { NUMBER_ELEMENT_BYTES = 256 }; /* the largest elements that are filled and converted */
 
-enum { DTYPE_TEXT = 32 };
-
-/* "int8", "bfloat16", "complex64", "float32x4". */
-void dtype_describe(struct ebb_dtype dtype, char text[DTYPE_TEXT]);
-
 /* False with EBB_E_DTYPE: unusual, larger than NUMBER_ELEMENT_BYTES, or none. */
 bool number_type_of(struct ebb_dtype dtype, struct number_type *type);
 
@@ -83,11 +77,5 @@ bool number_always_fits(const struct number_type *from, const struct number_type
 
 /* The number, in the wide form of its kind, as text; returns the length. */
 int number_describe(enum number_kind kind, union number number, char *text, size_t room);
-
-/* True if it is a 0 of any kind with no bit set: -0.0 is none. */
-bool value_is_blank(struct ebb_value value);
-
-/* Writes one element, each lane the value; 0, EBB_E_VALUE, EBB_E_DTYPE, EBB_E_ARGUMENT (kind). */
-int value_write(struct ebb_value value, struct ebb_dtype dtype, void *element);
 
 #endif

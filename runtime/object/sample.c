@@ -9,8 +9,8 @@
 #include "object/sample.h"
 #include "base/error.h"
 #include "object/attempt.h"
+#include "object/dtype.h"
 #include "object/exchange.h"
-#include "object/number.h"
 #include "object/shape_text.h"
 
 #include <ebb/view.h>

@@ -7,6 +7,7 @@
  */
 #include "object/strand.h"
 #include "object/copy.h"
+#include "object/value.h"
 
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #include "region/cleanup.h"
 #include "object/adopt.h"
 #include "object/copy.h"
+#include "object/dtype.h"
 #include "object/exchange.h"
 #include "region/small.h"
 
@@ -27,22 +28,6 @@
 static_assert(sizeof(struct ebb_tensor) % 8 == 0, "the shape follows");
 static_assert(sizeof(struct ebb_tensor) + 2 * SMALL_DIMENSIONS * sizeof(int64_t) <=
                   SMALL_HEAD_BYTES, "room for what new_small() writes");
-
-/* 0 if the type is none. */
-static inline size_t element_bytes(struct ebb_dtype dtype) {
-    if (dtype.code > EBB_BOOL || dtype.bits > 128)
-        return 0;
-    return ((unsigned)dtype.bits * dtype.lanes + 7) / 8;
-}
-
-size_t ebb_dtype_bytes(struct ebb_dtype dtype) {
-    size_t bytes = element_bytes(dtype);
-    if (bytes)
-        return bytes;
-    error_set(EBB_E_DTYPE, "dtype: code %d, %d bits, %d lanes", dtype.code, dtype.bits,
-              dtype.lanes);
-    return 0;
-}
 
 /* ---- shapes ---- */
 
@@ -74,7 +59,7 @@ static bool is_empty(int ndim, const int64_t *shape) {
 /* Bytes of row-major elements of this shape; false with an error if that is none. */
 static inline bool measure(struct ebb_dtype dtype, int ndim, const int64_t *shape,
                            size_t *bytes) {
-    size_t total = element_bytes(dtype);
+    size_t total = dtype_bytes(dtype);
     int64_t signs = 0;
     bool overflow = false;
     if (!total || ndim < 0 || ndim > EBB_DIMENSIONS_MAX || (ndim && !shape))
@@ -228,7 +213,7 @@ static inline struct ebb_tensor *new_small(struct region *host, struct ebb_dtype
     if (all >= EBB_SMALL_MAX_BYTES) /* else `count` is right, and `bytes`: below 2^60 */
         return NULL;
     uintptr_t data = size_align((uintptr_t)storage + sizeof(struct ebb_storage), EBB_TENSOR_ALIGN);
-    size_t bytes = count * element_bytes(dtype), total = data + bytes - start;
+    size_t bytes = count * dtype_bytes(dtype), total = data + bytes - start;
     if (!bytes || total > EBB_SMALL_MAX_BYTES || !small_fits(host, start, total))
         return NULL;
     small_bump(host, start, total);

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "object/batch.h"
-#include "object/number.h"
+#include "object/dtype.h"
 #include "object/sample.h"
 #include "report/text.h"
 
