@@ -6,6 +6,8 @@
  *     object.c    making, ending, finding, listing          one object
  *     compose.c   members of composites                     one object and what it is made of
  *     tensor.c    tensors and their storages
+ *     sight.c     views: tensors that see the storage of another
+ *     view.c      which elements they see: slices, permutations and the like
  *     apart.c     the same in shared memory
  *     adopt.c     owners that are not hosts: attach, borrow
  *     gather.c    everything that objects consist of        many objects
@@ -190,12 +192,24 @@ void object_check_all(struct region *region);
 #define STORAGE_APART 4u     /* its bytes are a block of their own, of the same host. The last */
 
 /* Bytes of the struct, its shape and its strides; what follows them is a storage or a cleanup. */
-size_t tensor_head_bytes(int ndim);
+static inline size_t tensor_head_bytes(int ndim) {
+    return sizeof(struct ebb_tensor) + 2 * sizeof(int64_t) * (size_t)ndim;
+}
+
 struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor);
 
-/* Begins a tensor in a new block of `host`. Its data, shape, strides and storage are not set. */
-void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
-                  int ndim);
+/* Shape and strides follow the struct; `ndim` is set. */
+static inline void tensor_place_arrays(struct ebb_tensor *tensor) {
+    tensor->shape = (int64_t *)(tensor + 1);
+    tensor->strides = tensor->shape + tensor->ndim;
+}
+
+static inline bool shape_is_empty(int ndim, const int64_t *shape) {
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            return true;
+    return false;
+}
 
 /* One more tensor sees the storage. */
 static inline void storage_enter(struct ebb_storage *storage) {
@@ -230,6 +244,48 @@ void tensor_fill_row_major(struct ebb_tensor *tensor, const int64_t *shape);
 /* Bytes of row-major elements of this shape; false with an error if that is none. */
 bool tensor_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, size_t *bytes);
 
+/* What a view sees, in a block of `region` with a storage of its own; the head is the view's. Other
+ * processes can write to the elements only if they could before, or a producer's were copied. NULL:
+ * an error. */
+struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
+                                  const void *site);
+
+/* The region that has the storage, whatever became of the tensor that began its block. */
+static inline struct region *storage_host(const struct ebb_storage *storage) {
+    return object_host(storage->block);
+}
+
+static inline bool object_is_tensor(const struct ebb_object *object) {
+    return object->type == &ebb_type_tensor;
+}
+
+static inline struct ebb_tensor *tensor_of(struct ebb_object *object) {
+    return (struct ebb_tensor *)object;
+}
+
+/* True if the tensor's storage is in its own block. */
+static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
+    return tensor->storage->block == (const void *)tensor;
+}
+
+/* Sets the error that says that the object is no tensor; returns NULL. */
+struct ebb_tensor *tensor_refused(const struct ebb_object *object);
+
+/* The live tensor, or NULL with an error. */
+static inline struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor,
+                                             struct object_place *place) {
+    if (object_find(tensor, place) != 0)
+        return NULL;
+    return object_is_tensor(place->object) ? tensor_of(place->object)
+                                           : tensor_refused(place->object);
+}
+
+/* The same of one whose elements can be read: import_check(). */
+struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
+                                        struct object_place *place);
+
+/* ---- sight.c ---- */
+
 /* True if the region may have views of the storage of `base`, else false with an error. */
 bool tensor_is_visible(const struct ebb_tensor *base, const struct region *region);
 
@@ -247,36 +303,8 @@ struct region *tensor_tied_to(const struct ebb_cleanup *cleanup);
 /* Storages of the region that are as new as the mark go: ends the views of them further down. */
 void tensor_rewind_views(struct region *region, uint64_t serial);
 
-/* What a view sees, in a block of `region` with a storage of its own; the head is the view's. Other
- * processes can write to the elements only if they could before, or a producer's were copied. NULL:
- * an error. */
-struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
-                                  const void *site);
-
 /* A copy of a view, byte by byte: it refers to its own arrays and watches nothing. */
 void tensor_mend_view(struct ebb_tensor *view);
-
-struct region *storage_host(const struct ebb_storage *storage);
-
-static inline bool object_is_tensor(const struct ebb_object *object) {
-    return object->type == &ebb_type_tensor;
-}
-
-static inline struct ebb_tensor *tensor_of(struct ebb_object *object) {
-    return (struct ebb_tensor *)object;
-}
-
-/* True if the tensor's storage is in its own block. */
-static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
-    return tensor->storage->block == (const void *)tensor;
-}
-
-/* The live tensor, or NULL with an error. */
-struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place);
-
-/* The same of one whose elements can be read: import_check(). */
-struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
-                                        struct object_place *place);
 
 /* ---- apart.c ---- */
 
@@ -387,6 +415,15 @@ static inline void object_begin(struct region *host, struct ebb_object *object,
     object_enlist(host, object);
     host->hooks = &object_hooks; /* before the first is counted: new_small() */
     kind_created(host, kind);
+}
+
+/* Begins a tensor in a new block of `host`. Its data, shape, strides and storage are not set. */
+static inline void tensor_begin(struct region *host, struct ebb_tensor *tensor,
+                                struct ebb_dtype dtype, int ndim) {
+    object_begin(host, &tensor->object, &ebb_type_tensor, EBB_OBJECT_TENSOR);
+    tensor->dtype = dtype;
+    tensor->ndim = ndim;
+    tensor_place_arrays(tensor);
 }
 
 /* The block at `addr` and its host, which is a step if the block was born for it in the parent;

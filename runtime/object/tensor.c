@@ -2,17 +2,15 @@
 /*
  * tensor.c - tensors and the storages behind them (see ebb/tensor.h).
  *
- * A tensor that has a storage is one block: head, shape, strides, storage, elements. The block
- * stays until nobody sees the storage, even if that tensor has ended. A view that lies below the
- * region of its storage has a cleanup behind its strides, so that closing its region, which looks
- * at no object, still leaves the storage.
+ *     | head | shape | strides | storage | elements |      one block
+ *
+ * That is a tensor that has a storage. The block stays until nobody sees the storage, even if that
+ * tensor has ended. Tensors that have none are views (sight.c).
  *
  * Invariant: storage->tensors is the number of live tensors that see it.
  */
 #include "base/error.h"
 #include "region/block.h"
-#include "region/cleanup.h"
-#include "object/adopt.h"
 #include "object/copy.h"
 #include "object/dtype.h"
 #include "object/exchange.h"
@@ -49,13 +47,6 @@ static bool refuse_shape(struct ebb_dtype dtype, int ndim, const int64_t *shape)
     return false;
 }
 
-static bool is_empty(int ndim, const int64_t *shape) {
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] == 0)
-            return true;
-    return false;
-}
-
 /* Bytes of row-major elements of this shape; false with an error if that is none. */
 static inline bool measure(struct ebb_dtype dtype, int ndim, const int64_t *shape,
                            size_t *bytes) {
@@ -68,7 +59,7 @@ static inline bool measure(struct ebb_dtype dtype, int ndim, const int64_t *shap
         signs |= shape[i];
         overflow |= __builtin_mul_overflow(total, (size_t)shape[i], &total);
     }
-    if (signs < 0 || ((overflow || total > EBB_SIZE_MAX) && !is_empty(ndim, shape)))
+    if (signs < 0 || ((overflow || total > EBB_SIZE_MAX) && !shape_is_empty(ndim, shape)))
         return refuse_shape(dtype, ndim, shape);
     *bytes = overflow ? 0 : total;
     return true;
@@ -106,18 +97,9 @@ bool ebb_tensor_is_contiguous(const struct ebb_tensor *tensor) {
 
 /* ---- making ---- */
 
-size_t tensor_head_bytes(int ndim) {
-    return sizeof(struct ebb_tensor) + 2 * sizeof(int64_t) * (size_t)ndim;
-}
-
 /* Where the elements of a tensor of its own begin in its block. */
 static size_t data_offset(int ndim, size_t align) {
     return size_align(tensor_head_bytes(ndim) + sizeof(struct ebb_storage), align);
-}
-
-static void place_arrays(struct ebb_tensor *tensor) {
-    tensor->shape = (int64_t *)(tensor + 1);
-    tensor->strides = tensor->shape + tensor->ndim;
 }
 
 struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor) {
@@ -133,14 +115,6 @@ void tensor_fill_row_major(struct ebb_tensor *tensor, const int64_t *shape) {
         if (shape[i] && !__builtin_mul_overflow(stride, shape[i], &next))
             stride = next;
     }
-}
-
-void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
-                  int ndim) {
-    object_begin(host, &tensor->object, &ebb_type_tensor, EBB_OBJECT_TENSOR);
-    tensor->dtype = dtype;
-    tensor->ndim = ndim;
-    place_arrays(tensor);
 }
 
 /* A new tensor has its own storage and elements in its block. */
@@ -248,7 +222,7 @@ struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor
     if (!fresh)
         return NULL;
     memcpy(fresh, view, sizeof *fresh);
-    place_arrays(fresh);
+    tensor_place_arrays(fresh);
     tensor_fill_row_major(fresh, view->shape);
     begin_storage(fresh, tensor_own_storage(fresh), (char *)fresh + offset, bytes);
     copy_elements(fresh->data, NULL, view->data, view->strides, view->shape, view->ndim,
@@ -277,15 +251,11 @@ struct ebb_tensor *ebb_tensor_from(ebb_region region, struct ebb_dtype dtype, in
     return tensor;
 }
 
-/* ---- views ---- */
+/* ---- finding ---- */
 
-struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place) {
-    if (object_find(tensor, place) != 0)
-        return NULL;
-    if (object_is_tensor(place->object))
-        return tensor_of(place->object);
-    error_set(EBB_E_TYPE, "%p is of type '%s', no tensor", (const void *)tensor,
-              place->object->type->name);
+struct ebb_tensor *tensor_refused(const struct ebb_object *object) {
+    error_set(EBB_E_TYPE, "%p is of type '%s', no tensor", (const void *)object,
+              object->type->name);
     return NULL;
 }
 
@@ -293,177 +263,6 @@ struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
                                         struct object_place *place) {
     struct ebb_tensor *found = tensor_find(tensor, place);
     return found && import_check(found->storage) == 0 ? found : NULL;
-}
-
-/* Elements from the first to the last one of a shape, both included, 0 if there are none; false
- * with an error. Strides are never negative: consumers look at them even where nothing is. */
-static bool reach(int ndim, const int64_t *shape, const int64_t *strides, int64_t *elements) {
-    int64_t count = 1, step;
-    bool empty = is_empty(ndim, shape);
-    if (ndim && !strides) {
-        error_set(EBB_E_SHAPE, "%d dimensions, no strides", ndim);
-        return false;
-    }
-    for (int i = 0; i < ndim; i++) {
-        if (strides[i] < 0 ||
-            (!empty && (__builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
-                        __builtin_add_overflow(count, step, &count)))) {
-            error_set(EBB_E_SHAPE, "dimension %d: size %lld, stride %lld", i,
-                      (long long)shape[i], (long long)strides[i]);
-            return false;
-        }
-    }
-    *elements = empty ? 0 : count;
-    return true;
-}
-
-/* True if every element of the view lies in the storage; its first byte goes to *at. */
-static bool lies_inside(const struct ebb_tensor *base, int ndim, const int64_t *shape,
-                        const int64_t *strides, int64_t offset, char **at) {
-    const struct ebb_storage *storage = base->storage;
-    int64_t bytes = (int64_t)ebb_dtype_bytes(base->dtype), elements, end;
-    int64_t before = (char *)base->data - (char *)storage->data, start;
-    if (!reach(ndim, shape, strides, &elements))
-        return false;
-    if (__builtin_mul_overflow(offset, bytes, &start) ||
-        __builtin_add_overflow(start, before, &start) || start < 0 ||
-        __builtin_mul_overflow(elements, bytes, &end) ||
-        __builtin_add_overflow(end, start, &end) || end > (int64_t)storage->bytes) {
-        error_set(EBB_E_SHAPE, "a view of %lld elements at offset %lld leaves its %zu bytes",
-                  (long long)elements, (long long)offset, storage->bytes);
-        return false;
-    }
-    *at = start ? (char *)storage->data + start : storage->data; /* which NULL may be */
-    return true;
-}
-
-/* What a view of a region below its storage has behind its strides. */
-static struct ebb_cleanup *view_cleanup(struct ebb_tensor *tensor) {
-    return (struct ebb_cleanup *)(void *)(tensor->strides + tensor->ndim);
-}
-
-static int leave_storage(void *data) {
-    struct ebb_tensor *tensor = data;
-    return ebb_object_end(tensor);
-}
-
-void tensor_watch_storage(struct region *host, struct ebb_tensor *view) {
-    struct ebb_cleanup *cleanup = view_cleanup(view);
-    *cleanup = (struct ebb_cleanup){.run = leave_storage, .data = view};
-    cleanup_enlist(host, cleanup);
-}
-
-void tensor_unwatch_storage(struct ebb_tensor *view) {
-    cleanup_delist(view_cleanup(view));
-}
-
-struct region *tensor_tied_to(const struct ebb_cleanup *cleanup) {
-    const struct ebb_tensor *view = cleanup->data;
-    return cleanup->run == leave_storage ? storage_host(view->storage) : NULL;
-}
-
-/* The view of a storage of `region` that goes, if the cleanup is one's; or NULL. */
-static struct ebb_tensor *find_blinded(const struct ebb_cleanup *cleanup,
-                                       const struct region *region, uint64_t serial) {
-    struct ebb_tensor *view = cleanup->run == leave_storage ? cleanup->data : NULL;
-    const struct ebb_object *base = view ? view->storage->block : NULL;
-    return base && base->serial >= serial && object_host(base) == region ? view : NULL;
-}
-
-/* True if the view is the last one of a producer's bytes: what cleanups are there then, he says. */
-static bool ends_a_loan(const struct ebb_tensor *view) {
-    const struct ebb_storage *storage = view->storage;
-    return storage->flags & STORAGE_FOREIGN && storage->tensors == 1;
-}
-
-/* Ends such a one in the course of a walk over what is below, which the producer must not end. */
-static void end_with_loan(struct region *below, struct ebb_tensor *view) {
-    region_begin_work(below);
-    ebb_object_end(view);
-    region_end_work(below);
-}
-
-/* What follows a cleanup of the view and does not go with that. */
-static struct ebb_cleanup *next_of_others(const struct ebb_cleanup *at,
-                                          const struct ebb_tensor *view) {
-    struct ebb_cleanup *next = at->next;
-    while (next && adoption_has(next, &view->object))
-        next = next->next;
-    return next;
-}
-
-/* Ends the views of storages of `region` that go, in a region below. */
-static void end_blinded(struct region *below, const struct region *region, uint64_t serial) {
-    for (struct ebb_cleanup *at = below->cleanups, *next; at; at = next) {
-        struct ebb_tensor *view = find_blinded(at, region, serial);
-        next = view ? next_of_others(at, view) : at->next;
-        if (view && ends_a_loan(view)) {
-            end_with_loan(below, view);
-            next = below->cleanups;
-        } else if (view) {
-            ebb_object_end(view);
-        }
-    }
-}
-
-void tensor_rewind_views(struct region *region, uint64_t serial) {
-    struct region *at = region;
-    while ((at = region_next_below(at, region)) != NULL)
-        end_blinded(at, region, serial);
-}
-
-struct region *storage_host(const struct ebb_storage *storage) {
-    return object_host(storage->block);
-}
-
-bool tensor_is_visible(const struct ebb_tensor *base, const struct region *region) {
-    struct region *host = storage_host(base->storage);
-    if (region == host || region_is_above(host, region))
-        return true;
-    error_set(EBB_E_NOT_ANCESTOR, "a view in region '%s' of a storage in '%s', not above it",
-              region->name, host->name);
-    return false;
-}
-
-struct ebb_tensor *tensor_see(struct region *region, const struct ebb_tensor *base,
-                              const struct ebb_tensor *form) {
-    size_t arrays = sizeof(int64_t) * (size_t)form->ndim;
-    struct ebb_tensor *view =
-        block_for_object(region, tensor_head_bytes(form->ndim) + sizeof(struct ebb_cleanup),
-                         EBB_GRANULE, __builtin_return_address(0));
-    if (!view)
-        return NULL;
-    tensor_begin(region, view, form->dtype, form->ndim);
-    if (arrays) {
-        memcpy(view->shape, form->shape, arrays);
-        memcpy(view->strides, form->strides, arrays);
-    }
-    view->data = form->data;
-    view->storage = base->storage;
-    storage_enter(view->storage);
-    *view_cleanup(view) = (struct ebb_cleanup){.list = NULL};
-    if (region != storage_host(base->storage))
-        tensor_watch_storage(region, view);
-    return view;
-}
-
-struct ebb_tensor *ebb_tensor_view(ebb_region handle, const struct ebb_tensor *base, int ndim,
-                                   const int64_t *shape, const int64_t *strides, int64_t offset) {
-    struct region *region = object_host_for(handle);
-    struct object_place place;
-    size_t bytes;
-    char *at;
-    if (!region || !tensor_find(base, &place) ||
-        !measure(base->dtype, ndim, shape, &bytes) ||
-        !lies_inside(base, ndim, shape, strides, offset, &at) ||
-        !tensor_is_visible(base, region))
-        return NULL;
-    const struct ebb_tensor form = {.data = at,
-                                    .dtype = base->dtype,
-                                    .ndim = ndim,
-                                    .shape = (int64_t *)shape,
-                                    .strides = (int64_t *)strides};
-    return tensor_see(region, base, &form);
 }
 
 /* ---- ending ---- */
@@ -509,38 +308,7 @@ void tensor_finish(struct ebb_tensor *tensor) {
     storage_leave(storage);
 }
 
-/* ---- taking over ---- */
-
-struct ebb_tensor *ebb_tensor_take(struct ebb_tensor *tensor) {
-    struct object_place place;
-    if (!tensor_find(tensor, &place) || object_check_free(tensor, &place) != 0)
-        return NULL;
-    size_t head = tensor_head_bytes(tensor->ndim);
-    struct ebb_tensor *taker =
-        block_allocate_private(place.host, head + sizeof(struct ebb_cleanup), EBB_GRANULE,
-                               __builtin_return_address(0));
-    if (!taker)
-        return NULL;
-    memcpy(taker, tensor, head);
-    place_arrays(taker);
-    taker->object.state &= ~OBJECT_ALONE; /* its storage is in the other's block */
-    object_replace(&tensor->object, &taker->object);
-    *view_cleanup(taker) = (struct ebb_cleanup){.list = NULL};
-    if (tensor_has_storage(tensor))
-        return taker;
-    if (view_cleanup(tensor)->list)
-        tensor_watch_storage(place.host, taker);
-    tensor_unwatch_storage(tensor);
-    object_release(tensor);
-    return taker;
-}
-
 /* ---- after a copy byte by byte ---- */
-
-void tensor_mend_view(struct ebb_tensor *view) {
-    place_arrays(view);
-    *view_cleanup(view) = (struct ebb_cleanup){.list = NULL};
-}
 
 static void *moved_with(void *pointer, const void *old, void *fresh) {
     return (char *)fresh + ((char *)pointer - (const char *)old);
@@ -549,7 +317,7 @@ static void *moved_with(void *pointer, const void *old, void *fresh) {
 /* The storage has been told already where it is. */
 static void mend(struct ebb_object *copy, const struct ebb_object *original) {
     struct ebb_tensor *tensor = tensor_of(copy);
-    place_arrays(tensor);
+    tensor_place_arrays(tensor);
     const struct ebb_storage *old = tensor->storage; /* of the original, or of both */
     tensor->storage = tensor_own_storage(tensor);
     if (tensor->storage->flags & STORAGE_APART)

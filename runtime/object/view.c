@@ -45,10 +45,7 @@ static bool form_with(const struct ebb_tensor *tensor, int dim, struct form *for
 }
 
 static bool has_elements(const struct form *form) {
-    for (int i = 0; i < form->ndim; i++)
-        if (form->shape[i] == 0)
-            return false;
-    return true;
+    return !shape_is_empty(form->ndim, form->shape);
 }
 
 static struct ebb_tensor *view(ebb_region region, const struct ebb_tensor *tensor,
