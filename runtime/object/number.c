@@ -349,21 +349,24 @@ static bool find_kind(struct ebb_dtype dtype, enum number_kind *kind) {
     return false;
 }
 
-bool number_type_of(struct ebb_dtype dtype, struct number_type *type) {
-    size_t bytes = ebb_dtype_bytes(dtype);
+static bool refuse_type(struct ebb_dtype dtype) {
+    enum number_kind kind;
     char text[DTYPE_TEXT];
     dtype_describe(dtype, text);
+    if (find_kind(dtype, &kind))
+        error_set(EBB_E_DTYPE, "%s: numbers of elements of %zu bytes, up to %d may be", text,
+                  dtype_bytes(dtype), NUMBER_ELEMENT_BYTES);
+    else
+        error_set(EBB_E_DTYPE, "%s: no dtype whose numbers are read and written", text);
+    return false;
+}
+
+bool number_type_of(struct ebb_dtype dtype, struct number_type *type) {
+    size_t bytes = ebb_dtype_bytes(dtype);
     if (!bytes)
         return false;
-    if (!find_kind(dtype, &type->kind)) {
-        error_set(EBB_E_DTYPE, "%s: no dtype whose numbers are read and written", text);
-        return false;
-    }
-    if (bytes > NUMBER_ELEMENT_BYTES) {
-        error_set(EBB_E_DTYPE, "%s: numbers of elements of %zu bytes, up to %d may be", text, bytes,
-                  NUMBER_ELEMENT_BYTES);
-        return false;
-    }
+    if (!find_kind(dtype, &type->kind) || bytes > NUMBER_ELEMENT_BYTES)
+        return refuse_type(dtype);
     type->parts = dtype.code == EBB_COMPLEX ? 2 : 1;
     type->bits = dtype.bits / type->parts;
     type->lanes = dtype.lanes;
