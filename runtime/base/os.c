@@ -231,15 +231,16 @@ static int open_pages(void *addr, size_t bytes) {
  * A fresh mapping between others, there and back, stays one of its own for ever where they are of
  * another kind: in the child of a fork, where they are locked, or advised to have huge pages. What
  * mprotect() closes is no data (RLIMIT_DATA), but may stay counted where overcommit is strict.
- * Where a filter of system calls lets no pages go nothing is shut: it would all stay in memory.
+ * Where a filter of system calls lets no pages go nothing is shut: it would all stay in memory. But
+ * a process above its limit of data may not open it again at once. It stays shut then.
  */
 static int shut(void *addr, size_t bytes) {
     if (is_strict_for_shut())
         return close_or_leave(addr, bytes);
     if (mprotect(addr, bytes, PROT_NONE) != 0 || give_back(addr, bytes) != 0) {
         int reason = errno;
-        (void)mprotect(addr, bytes, PROT_READ | PROT_WRITE); /* as in close_or_leave() */
-        return reason;
+        if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0) /* as in close_or_leave() */
+            return reason;
     }
     (void)madvise(addr, bytes, MADV_DONTDUMP);
     return 0;

@@ -113,6 +113,18 @@ static void what_can_leave_does_though_the_oldest_cannot(void) {
 
 enum { SCOPED = 5000 };
 
+/* Nothing of them goes back, and what was forbidden for that moment is not opened again. */
+static void what_is_above_the_limit_is_freed_though_no_page_goes_back(void) {
+    enum { COUNT = 20, BYTES = 100 * KIB };
+    for (unsigned i = 0; i < COUNT; i++) {
+        EXPECT(blocks[i] = malloc(BYTES));
+        memset(blocks[i], 1, BYTES);
+    }
+    filter(SYS_madvise, SECCOMP_RET_ERRNO | EPERM);
+    limit_data(1); /* 0 is taken for none */
+    free_first(COUNT);
+}
+
 /* Small blocks of a scope: they were not held back before they leave. */
 static void what_finds_no_place_leaves_unharmed(void) {
     hold_back(MIB, 1);
@@ -163,6 +175,7 @@ int main(void) {
         ACT(what_cannot_go_back_is_not_forbidden),
         ACT(what_cannot_be_opened_is_not_used),
         ACT(what_can_leave_does_though_the_oldest_cannot),
+        ACT(what_is_above_the_limit_is_freed_though_no_page_goes_back),
         ACT(what_finds_no_place_leaves_unharmed),
         ACT(chunks_that_cannot_be_opened_are_not_used),
     };
