@@ -28,7 +28,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from check_readme import ROOT, blocks_of  # noqa: E402
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "node" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
 GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
                  for page in ("guide.md", "objects.md", "handoff.md", "planning.md"))
