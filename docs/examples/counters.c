@@ -31,7 +31,7 @@ int main(void) {
 
     struct ebb_pool_stats stats = {.size = sizeof stats};
     need(ebb_pool_read_stats(pool, &stats) == 0);
-    need(stats.reserved.current == stats.owned + stats.cached);
+    need(stats.reserved.current == stats.owned + stats.cached + stats.held);
     need(stats.owned == stats.used.current + stats.waste);
     need(stats.open_regions == 2);
 
