@@ -157,6 +157,11 @@ class Tests(Case):
             ran += [json.loads(line)["name"][-1] for line in log.read_text().splitlines()]
         self.assertEqual(sorted(ran), list("abcdef"))
 
+    def test_who_calls_it_chooses_no_parts(self):
+        (self.tree.folder / "test.sh").write_text('exit ${EBB_PARTS:-0}\n')
+        self.assert_says(self.tree.tests("--only", "whole", environment={"EBB_PARTS": "5"}), 0,
+                         "1 passed, 0 failed")
+
     def test_a_copied_tree_tests_itself(self):
         self.tree.tests("--only", "gcc")
         copy = self.tree.copy(self.scratch / "copy")
