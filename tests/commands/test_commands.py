@@ -213,6 +213,12 @@ class Tests(Case):
         self.assert_says(self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": "7"}), 0,
                          "EBB_FRESH_SEED=7\n", "1 passed, 0 failed")
 
+    def test_a_seed_that_is_no_number_is_refused(self):
+        for seed in ("abc", "-5", " 7", "08", "1" * 19):
+            result = self.tree.tests("--only", "gcc", environment={"EBB_FRESH_SEED": seed})
+            self.assertEqual(result, (2, "tests/run: EBB_FRESH_SEED: no number of at most 18 "
+                                         f"digits: {seed}\n"))
+
     def test_a_tree_that_belongs_to_another_is_refused(self):
         lock = self.tree.folder / "build" / "tests-run.lock"
         lock.parent.mkdir()
