@@ -129,4 +129,5 @@ def is_alive(process):
 
 
 def take_default_signals():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
