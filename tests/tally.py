@@ -10,7 +10,9 @@ planned) is one failure more. What failing tests printed goes to standard error.
 """
 
 import json
+import pathlib
 import re
+import shlex
 import sys
 
 POINT = re.compile(r"^(not )?ok\b(?P<name>[^#\n]*)(?:# *(?P<directive>\w+).*)?$", re.MULTILINE)
@@ -67,11 +69,13 @@ def shortened(text):
     return "\n".join(lines)
 
 
-def show(configuration, build, test):
-    name = test["name"].split(" / ")[-1]
+def show(configuration, build, log, test):
+    setup = pathlib.Path(log).stem.partition("-")[2]  # testlog.json, or testlog-SETUP.json
+    again = ["meson", "test", "-C", build, *(["--setup", setup] if setup else []),
+             test["name"].split(" / ")[-1]]
     told = [line for line in test.get("stdout", "").splitlines() if not line.startswith("ok ")]
     print(f"---- {configuration}: {test['name']}: {test['result']}, exit {test['returncode']}\n"
-          f"     again: meson test -C {build} {name}", file=sys.stderr)
+          f"     again: {shlex.join(again)}", file=sys.stderr)
     for text in ("\n".join(told), test.get("stderr", "")):
         if text.strip():
             print(shortened(text), file=sys.stderr)
@@ -91,7 +95,7 @@ def main():
         sums = sums_of(test)
         total.add(sums)
         if sums.failed:
-            show(configuration, build, test)
+            show(configuration, build, log, test)
     bad = sum(test["result"] not in GOOD for test in tests)
     first = min((test["starttime"] for test in tests), default=0)
     print(total.passed, total.failed, total.skipped, bad, int(first))

@@ -164,6 +164,18 @@ class Tests(Case):
             ran += [json.loads(line)["name"][-1] for line in log.read_text().splitlines()]
         self.assertEqual(sorted(ran), list("abcdef"))
 
+    def test_a_failure_says_how_it_is_had_again(self):
+        self.tree.folder = self.tree.folder.rename(self.scratch / "a tree")
+        with open(self.tree.folder / "meson.build", "a") as build_file:
+            build_file.write("add_test_setup('valgrind')\n"
+                             "test('two words', find_program('false'), suite: 'unit')\n")
+        for configuration, words in (("gcc", "-C"), ("valgrind", "--setup valgrind")):
+            said = self.tree.tests("--only", configuration)[1]
+            again = re.search(r"^     again: (.*)$", said, re.MULTILINE)[1]
+            self.assertIn(words, again)
+            once_more = self.tree.run("/usr/bin/bash", "-c", again)
+            self.assert_says(once_more, 1, "1/1 ", "two words", "FAIL")
+
     def test_who_calls_it_chooses_no_parts(self):
         (self.tree.folder / "test.sh").write_text('exit ${EBB_PARTS:-0}\n')
         self.assert_says(self.tree.tests("--only", "whole", environment={"EBB_PARTS": "5"}), 0,
