@@ -104,10 +104,10 @@ class Tree:
         return self.run(self.folder / "tests" / "run", *arguments, **options)
 
     def waits(self, script):
-        """From now on that script never ends by itself; gives the file that tells its process."""
+        """From now on that script takes LIMIT to end; gives the file that tells its process."""
         at_work = self.folder / "at_work"
         (self.folder / script).write_text(f"echo $$ >'{at_work}.new'\n"
-                                          f"mv '{at_work}.new' '{at_work}'\nexec sleep 1000\n")
+                                          f"mv '{at_work}.new' '{at_work}'\nexec sleep {LIMIT}\n")
         return at_work
 
 
