@@ -166,6 +166,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->unserved = 0;
     learning->crowded = learning->fruitless = learning->shortened = learning->futile = 0;
     learning->noted = learning->finer = learning->refining = learning->looking = false;
+    learning->pardoning = false;
     return LEARN_KEEP;
 }
 

@@ -169,6 +169,34 @@ static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(v
     assert_false(learning.noted);
 }
 
+/* Records that were to drop doubt did not repeat, and then there were no pages for the plan. What
+ * is recorded after that is for another plan, as ever: loops that are alike make one. */
+static void a_plan_that_is_given_up_is_pardoned_no_more(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step wrong = served(1000, 0), unserved = step_of(LEARN_PLAIN);
+    struct learn_step loop = step_of(LEARN_RECORD);
+    (void)state;
+    wrong.tenured_bytes = wrong.wrong_bytes = 100;
+    unserved.unserved = true;
+    loop.keys = 0xff;
+    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 9), LEARN_KEEP);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(learn_judge(&learning, &unserved, false), LEARN_KEEP);
+    assert_true(learning.suspended);
+    pass_plainly(&learning, LEARN_WAIT);
+    loop.hash = 10;
+    assert_int_equal(pass(&learning, loop), LEARN_NOTE);
+    loop.hash = 11;
+    assert_int_equal(pass(&learning, loop), LEARN_ADOPT);
+}
+
 /* Before any step of its own was recorded. */
 static void a_plan_that_is_another_ones_is_looked_at_like_any_other(void **state) {
     struct learning learning;
@@ -193,6 +221,7 @@ int main(void) {
         cmocka_unit_test(looks_for_longer_loops_change_nothing_else),
         cmocka_unit_test(a_look_whose_record_is_lost_changes_nothing_else),
         cmocka_unit_test(a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else),
+        cmocka_unit_test(a_plan_that_is_given_up_is_pardoned_no_more),
         cmocka_unit_test(a_plan_that_is_another_ones_is_looked_at_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
