@@ -146,6 +146,21 @@ static void pages_that_were_given_back_are_small(void **state) {
     assert_int_equal(welcome_bytes(), 0);
 }
 
+/* The same pages, each time that an arena came to lie there anew. */
+static void pages_that_go_again_are_small_again(void **state) {
+    struct scene scene = begin(EBB_KIND_HOST);
+    (void)state;
+    for (unsigned i = 1; i <= 3; i++) {
+        take_steps(scene.site, 3, 8 * MIB);
+        assert_int_equal(calls, i);
+        size_t before = welcome_bytes();
+        assert_true(ebb_pool_trim(scene.pool, 7 * MIB) > 0);
+        assert_int_equal(small_calls, i);
+        assert_true(welcome_bytes() < before);
+    }
+    end(&scene);
+}
+
 /* As the system lists them; it refuses more than 65,530, whoever asks. */
 static unsigned count_mappings(void) {
     char text[4096];
@@ -190,6 +205,7 @@ int main(void) {
         cmocka_unit_test(nobody_is_told_of_short_arenas_nor_of_other_runs),
         cmocka_unit_test(a_huge_pool_is_told_of_as_ever),
         cmocka_unit_test(pages_that_were_given_back_are_small),
+        cmocka_unit_test(pages_that_go_again_are_small_again),
         cmocka_unit_test(pages_that_go_alone_are_no_mappings_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
