@@ -44,9 +44,11 @@ static uintptr_t take_host(struct pages *pages, size_t least, size_t *bytes) {
     return take_chunk(SLAB_BYTES, least, bytes);
 }
 
+/* What is longer than such a slab has a whole one, where its successor fits, too: one just as long
+ * would be of no use to a longer one. */
 static uintptr_t take_short(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    return take_chunk(SLAB_BYTES / 16, least, bytes);
+    return take_chunk(least > SLAB_BYTES / 16 ? SLAB_BYTES : SLAB_BYTES / 16, least, bytes);
 }
 
 /* For kinds that are whole: they say themselves how long a slab is. */

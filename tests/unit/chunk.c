@@ -7,6 +7,7 @@
 
 #include "base/os.h"
 #include "pool/chunk.h"
+#include "region/plan.h"
 
 #define MANY 200
 
@@ -83,6 +84,20 @@ static void a_refused_chunk_takes_nothing(void **state) {
     assert_int_equal(chunk_bytes(), before);
 }
 
+/* Sites come and go, each with a longer plan than the one before, and longer than a slab. */
+static void what_is_learnt_last_lies_where_the_one_before_did(void **state) {
+    const size_t least = (size_t)65 << 20;
+    ebb_region memory;
+    size_t taken = 0;
+    (void)state;
+    for (size_t i = 0; i < 50; i++) {
+        assert_non_null(plan_pool_take("long", least + i * CHUNK_ALIGN, &memory));
+        assert_int_equal(ebb_region_close(memory), 0);
+        taken = i ? taken : chunk_bytes();
+    }
+    assert_int_equal(chunk_bytes(), taken);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_are_aligned_apart_and_in_the_range),
@@ -90,6 +105,7 @@ int main(void) {
         cmocka_unit_test(pages_of_a_chunk_that_came_back_are_gone),
         cmocka_unit_test(more_than_the_range_is_refused),
         cmocka_unit_test(a_refused_chunk_takes_nothing),
+        cmocka_unit_test(what_is_learnt_last_lies_where_the_one_before_did),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }
