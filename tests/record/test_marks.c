@@ -548,8 +548,9 @@ static void what_outlives_the_recording_is_quiet(void **state)
              "record -q -o %s -- sh -c '(while kill -0 $PPID; do sleep 0.1; done; "
              "ls /; echo over) >%s.late 2>&1 & exit 0'", path, path);
     assert_int_equal(ebb(command), 0);
-    snprintf(command, sizeof command, "timeout 60 sh -c 'until grep -q ^over %s.late; do "
-             "sleep 0.1; done'; ! grep libebb-record %s.late", path, path);
+    snprintf(command, sizeof command,
+             "timeout --foreground 60 sh -c 'until grep -q ^over %s.late; do sleep 0.1; done'; "
+             "! grep libebb-record %s.late", path, path);
     assert_int_equal(system(command), 0);
 }
 
