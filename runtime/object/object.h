@@ -113,7 +113,6 @@ struct region *object_host(const void *block);
 
 /* The region that an object there, in pages of `place`, would name as its host. */
 struct region *object_host_at(struct region *place, uintptr_t addr);
-struct region *object_owner(const struct ebb_object *object);
 
 /* The composite that a member names, if it is there, in the same host; or NULL. */
 struct ebb_object *object_whole(const struct ebb_object *member);
@@ -321,6 +320,10 @@ struct ebb_tensor *tensor_new_private(ebb_region region, struct ebb_dtype dtype,
                                       const int64_t *shape);
 
 /* ---- adopt.c ---- */
+
+/* The region that has the object: the last that it, or what it is part of, was given to; else its
+ * host. */
+struct region *object_owner(const struct ebb_object *object);
 
 /* The object ends: records of who has it go. */
 void adoption_forget(struct ebb_object *object);
