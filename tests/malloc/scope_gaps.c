@@ -6,7 +6,6 @@
 #include "scoped.h"
 
 #include "base/os.h"
-#include "malloc/options.h"
 #include "region/region.h"
 #include "region/track.h"
 
@@ -464,15 +463,8 @@ static void test_pages_that_go_count_once(void **state) {
     assert_true(given_back() - before < 12 * MIB);
 }
 
-static int serve_alone(void **state) {
-    options.idle_ms = 0; /* the tests alone cool */
-    true_give_back = os.give_back;
-    return serve(state);
-}
-
-#define ALONE(test) cmocka_unit_test_setup_teardown(test, serve_alone, forget)
-
 int main(void) {
+    true_give_back = os.give_back;
     /* Else the kernel may join what is left of an arena to a huge page, all of it resident. */
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     const struct CMUnitTest tests[] = {

@@ -7,7 +7,6 @@
 #include "scoped.h"
 
 #include "base/os.h"
-#include "malloc/options.h"
 #include "region/region.h"
 
 #include <errno.h>
@@ -41,10 +40,6 @@ static size_t cool_what_rests(void) {
     assert_false(cool(1000, 2000, &second));
     assert_int_equal(first, 0);
     return second;
-}
-
-static uint64_t open_bytes(ebb_site *site) {
-    return served_sum(served_of(site), SERVED_OPEN_BYTES);
 }
 
 /* A connection that waits has nothing to do with what its answer took. */
@@ -361,13 +356,6 @@ static void test_no_byte_of_a_live_block_goes(void **state) {
     assert_int_equal(heap_cooled_bytes(), 0);
     assert_int_equal(atomic_load(&wrong), 0);
 }
-
-static int serve_alone(void **state) {
-    options.idle_ms = 0; /* the tests alone cool */
-    return serve(state);
-}
-
-#define ALONE(test) cmocka_unit_test_setup_teardown(test, serve_alone, forget)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -6,14 +6,9 @@
 #include "scoped.h"
 
 #include "base/os.h"
-#include "malloc/options.h"
 
 #include <errno.h>
 #include <pthread.h>
-
-static uint64_t open_bytes(ebb_site *site) {
-    return served_sum(served_of(site), SERVED_OPEN_BYTES);
-}
 
 enum { SMALL = 2000, SMALL_BYTES = 1000 };
 
@@ -221,13 +216,6 @@ static void test_where_no_tray_can_be_had_not_each_block_asks_for_one(void **sta
     end(block, SMALL_BYTES, 1);
     finish(step);
 }
-
-static int serve_alone(void **state) {
-    options.idle_ms = 0; /* the tests alone cool */
-    return serve(state);
-}
-
-#define ALONE(test) cmocka_unit_test_setup_teardown(test, serve_alone, forget)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

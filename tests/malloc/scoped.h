@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "malloc/front.h"
 #include "malloc/heap.h"
+#include "malloc/options.h"
 #include "malloc/served.h"
 #include "malloc/trim.h"
 
@@ -23,6 +24,11 @@ static inline void *make(size_t bytes, unsigned seed) {
 static inline void end(void *block, size_t bytes, unsigned seed) {
     assert_true(pattern_holds(block, bytes, seed));
     front_free(block);
+}
+
+/* Pages of a site's open scopes. */
+static inline uint64_t open_bytes(ebb_site *site) {
+    return served_sum(served_of(site), SERVED_OPEN_BYTES);
 }
 
 static inline bool is_of_a_scope(const void *block) {
@@ -60,6 +66,12 @@ static inline int serve(void **state) {
     return *state == NULL;
 }
 
+/* The same where tests alone cool. */
+static inline int serve_alone(void **state) {
+    options.idle_ms = 0;
+    return serve(state);
+}
+
 static inline int forget(void **state) {
     trim_all();
     assert_int_equal(tray_read_pinned().trays, 0);
@@ -71,5 +83,6 @@ static const size_t sizes[] = {0, 1, 24, 100, 1000, 8000, 8176, 8177, 9000, 6553
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 #define SERVED(test) cmocka_unit_test_setup_teardown(test, serve, forget)
+#define ALONE(test) cmocka_unit_test_setup_teardown(test, serve_alone, forget)
 
 #endif
