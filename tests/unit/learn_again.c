@@ -148,18 +148,24 @@ static void a_look_whose_record_is_lost_changes_nothing_else(void **state) {
     assert_int_equal(before.patience, LEARN_IN_A_ROW);
 }
 
-/* One step was odd, so survivors were doubted; two good ones were to be recorded. */
-static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(void **state) {
+/* One step was odd, so survivors were doubted; after good ones two are to be recorded. */
+static struct learning pardoned_course(void) {
     struct learning learning = planned_course();
-    struct learn_step wrong = served(1000, 0), lost = step_of(LEARN_PLAIN);
+    struct learn_step wrong = served(1000, 0);
     wrong.tenured_bytes = wrong.wrong_bytes = 100;
-    lost.lost = true;
     for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
         assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
     assert_int_equal(record(&learning, 7), LEARN_NOTE);
     assert_int_equal(record(&learning, 7), LEARN_ADOPT);
     for (unsigned i = 0; i < LEARN_WAIT; i++)
         assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    return learning;
+}
+
+static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(void **state) {
+    struct learning learning = pardoned_course();
+    struct learn_step lost = step_of(LEARN_PLAIN);
+    lost.lost = true;
     uint32_t fruitless = learning.fruitless, unproven = learning.unproven;
     assert_int_equal(record(&learning, 8), LEARN_NOTE);
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
@@ -172,19 +178,12 @@ static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(v
 /* Records that were to drop doubt did not repeat, and then there were no pages for the plan. What
  * is recorded after that is for another plan, as ever: loops that are alike make one. */
 static void a_plan_that_is_given_up_is_pardoned_no_more(void **state) {
-    struct learning learning = planned_course();
-    struct learn_step wrong = served(1000, 0), unserved = step_of(LEARN_PLAIN);
+    struct learning learning = pardoned_course();
+    struct learn_step unserved = step_of(LEARN_PLAIN);
     struct learn_step loop = step_of(LEARN_RECORD);
     (void)state;
-    wrong.tenured_bytes = wrong.wrong_bytes = 100;
     unserved.unserved = true;
     loop.keys = 0xff;
-    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
-        assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
-    assert_int_equal(record(&learning, 7), LEARN_NOTE);
-    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
-    for (unsigned i = 0; i < LEARN_WAIT; i++)
-        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
     assert_int_equal(record(&learning, 8), LEARN_NOTE);
     assert_int_equal(record(&learning, 9), LEARN_KEEP);
     for (unsigned i = 0; i < LEARN_WAIT; i++)
