@@ -11,7 +11,6 @@ before; prose has at most 100 columns; docs/figures.py writes between its marker
 peer is better, and names a file that is bad and changes nothing.
 """
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -24,8 +23,11 @@ import textwrap
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent),
+                str(pathlib.Path(__file__).resolve().parents[2] / "docs")]
 
+import figures  # noqa: E402
+import tables  # noqa: E402
 from check_readme import ROOT, blocks_of  # noqa: E402
 
 PAGES = [ROOT / "README.md", ROOT / "node" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -35,13 +37,6 @@ GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
 PYTHON_EXAMPLES = sorted((ROOT / "docs" / "examples" / "python").glob("*.py"))
 LOADER = (ROOT / "docs" / "loader.md").read_text(encoding="utf-8")
 FIGURES = ROOT / "docs" / "figures.py"
-
-
-def module_of_figures():
-    spec = importlib.util.spec_from_file_location("figures", FIGURES)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def lines_of(code):
@@ -165,9 +160,11 @@ class Figures(unittest.TestCase):
                  "tcmalloc")],
              "cases": [], "failures": [], "targets": []}
     README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
-                             for part in ("churn", "micro", "sequence", "loader")) + "b\n"
+                             for part in ("churn", "micro", "sequence", "loader", "programs",
+                                          "operations")) + "b\n"
+    NAMES = ("readme", "results", "loader")
 
-    def write(self, rows, about=None, readme=README, asked="readme", prepare=lambda scratch: None,
+    def write(self, rows, about=None, readme=README, asked="results", prepare=lambda scratch: None,
               rough=True, **options):
         """(exit code, standard error, that page afterwards); `prepare` may change the files"""
         about = self.ABOUT if about is None else about
@@ -177,17 +174,17 @@ class Figures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             scratch = pathlib.Path(name)
             (scratch / "json").write_text(json.dumps(about))
-            for page in ("readme", "loader"):
+            for page in self.NAMES:
                 (scratch / page).write_text(readme, encoding="utf-8", newline="")
                 (scratch / page).chmod(0o640)
             prepare(scratch)
             command = [sys.executable, "-B", FIGURES] + ["--rough"] * rough
-            for what in ("json", "readme", "loader"):
+            for what in ("json", *self.NAMES):
                 command += [f"--{what}", scratch / what]
             done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-            self.assertEqual(len(list(scratch.iterdir())), 3)
+            self.assertEqual(len(list(scratch.iterdir())), 4)
             self.assertEqual({(scratch / page).stat().st_mode & 0o7777
-                              for page in ("readme", "loader")}, {0o640})
+                              for page in self.NAMES}, {0o640})
             return (done.returncode, done.stderr,
                     (scratch / asked).read_bytes().decode("utf-8"))
 
@@ -293,6 +290,28 @@ class Figures(unittest.TestCase):
                          + before[middle:])
         self.assertIn("Measured 2025-01-31", after)
 
+    def test_readme_has_an_extract_of_either_table(self):
+        rows = [("churn", "resnet18_train.tensor", "ebb", "step_us", 20),
+                ("churn", "resnet18_train.tensor", "mimalloc", "step_us", 22.39),
+                ("churn", "resnet18_train.full", "ebb", "step_us", 30),
+                ("churn", "resnet18_train.full", "glibc", "step_us", 20),
+                ("churn", "request_lstm.full", "ebb", "step_us", 30),
+                ("churn", "request_lstm.full", "glibc", "step_us", 27),
+                ("micro", "planned", "ebb", "ns_event", 1.5),
+                ("micro", "const", "ebb", "ns_per_object", 2.5)]
+        code, error, text = self.write(rows, asked="readme")
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| ResNet-18: training | 20.0 | 1.11 mimalloc | - | - | - | - | - |", text)
+        self.assertIn("- ebb is the fastest in 1 of 3 recordings, and takes 1.12 to 1.50 times as",
+                      text)
+        self.assertIn("allocation or release, ns | 1.50 | - | - | - |", text)
+        self.assertNotIn("48 B, 10,000 a step", text)
+        self.assertNotIn("resnet18_train", text)
+        shown = {case for _, case in tables.PROGRAMS}
+        self.assertLessEqual(shown, figures.bundled_cases())
+        self.assertEqual({case.split(".")[0] for case in shown},
+                         {case.split(".")[0] for case in figures.bundled_cases()})
+
     def test_a_difference_of_which_nothing_is_left_is_none(self):
         rows = [("micro", "close_n", "ebb", "ns_close.n10", 60),
                 ("micro", "close_n", "obstack", "ns_close.n10", -1.9)]
@@ -320,7 +339,7 @@ class Figures(unittest.TestCase):
 
         both = [("churn", "t.full", "ebb", "step_us", 30),
                 ("loader", "tiny", "ebb", "faults_per_batch", 1.25)]
-        for page, wanted in (("readme", self.README), ("loader", self.README + "x" * 100_000)):
+        for page, wanted in (("results", self.README), ("loader", self.README + "x" * 100_000)):
             code, error, text = self.write(both, asked=page, prepare=enlarge, preexec_fn=limit)
             self.assertEqual((code, text == wanted), (2, True), error)
             self.assertRegex(error, r"/loader: File too large\n\Z")
@@ -328,11 +347,11 @@ class Figures(unittest.TestCase):
     def test_one_page_may_have_two_names(self):
         def link(scratch):
             (scratch / "loader").unlink()
-            (scratch / "loader").symlink_to("readme")
+            (scratch / "loader").symlink_to("results")
 
         both = [("churn", "t.full", "ebb", "step_us", 30),
                 ("loader", "tiny", "ebb", "faults_per_batch", 1.25)]
-        for page in ("readme", "loader"):
+        for page in ("results", "loader"):
             code, error, text = self.write(both, asked=page, prepare=link)
             self.assertEqual((code, error), (0, ""))
             self.assertIn("t.full", text)
@@ -341,7 +360,7 @@ class Figures(unittest.TestCase):
     def refused(self, rows, about=None, page=README, rough=True):
         code, error, text = self.write(rows, about, page, rough=rough)
         self.assertEqual((code, text), (2, page), error)
-        self.assertRegex(error, r"\Afigures\.py: /\S*/(json|readme): .*\n\Z")
+        self.assertRegex(error, r"\Afigures\.py: /\S*/(json|readme|results): .*\n\Z")
         return error
 
     GOOD = [("churn", "t.full", "ebb", "step_us", 30)]
@@ -375,27 +394,26 @@ class Figures(unittest.TestCase):
             self.assertEqual(alone, 2 if setting.get("quick") else 0, setting)
 
     def test_the_fastest_malloc_or_arena_is_of_all_or_the_line_says_of_which(self):
-        figures = module_of_figures()
         text = (ROOT / "bench/micro/contest.c").read_text(encoding="utf-8")
         every = re.search(r'#define MALLOCS "(.*)"', text)[1]
-        self.assertEqual(sorted(every.split()), sorted(figures.PEERS))
+        self.assertEqual(sorted(every.split()), sorted(tables.PEERS))
         all_of_them = re.findall(r'\{"(\S+)", FAMILY_', text)
         lists = {case: all_of_them if words == "NULL" else
                  words.replace("MALLOCS", f'"{every}"').replace('"', "").split()
                  for case, words in re.findall(r'\{"(\w+)", CASE_\w+, \w+, (.*)\},', text)}
         for case, names in figures.CONTESTS.items():
             self.assertEqual({*lists[case]} - {"floor-in-memory"}, {*names}, case)
-        for label, case, _ in figures.MICRO:
-            part = [name for name in figures.PEERS if name in figures.CONTESTS[case]]
-            if part and len(part) < len(figures.PEERS):
+        for label, case, _ in tables.MICRO:
+            part = [name for name in tables.PEERS if name in figures.CONTESTS[case]]
+            if part and len(part) < len(tables.PEERS):
                 self.assertIn(f"(of mallocs {', '.join(part)} alone)", label)
 
     def test_a_line_says_where_mallocs_alone_keep_pointers(self):
         flat = (ROOT / "bench/micro/case_flat.h").read_text(encoding="utf-8")
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        results = (ROOT / "docs/results.md").read_text(encoding="utf-8")
         self.assertIn("if (!ops->forgets)\n            flat->blocks[i] = block;", flat)
-        for label, case, _ in module_of_figures().MICRO:
-            self.assertIn(f"| {label} |", readme)
+        for label, case, _ in tables.MICRO:
+            self.assertIn(f"| {label} |", results)
             if case.startswith("flat"):
                 self.assertIn(", pointers kept for mallocs", label)
 
@@ -406,8 +424,8 @@ class Figures(unittest.TestCase):
                               for metric, value in (("spike_rss_ratio_20", 1.15),
                                                     ("spike_step_ratio_max", 1.61)))]
         said = rf"; the longest of the {after} steps after it takes [0-9.]+ times the usual time\."
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        for text in (self.write(rows)[2], readme):
+        results = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+        for text in (self.write(rows)[2], results):
             self.assertRegex(text.replace("\n  ", " "), said)
 
     def test_a_replay_without_all_peers_is_refused(self):
@@ -421,7 +439,7 @@ class Figures(unittest.TestCase):
     def whole_micro(self):
         """A row of each contestant in each case of the micro benchmarks."""
         return [("micro", case, name, "ns", 30)
-                for case, names in module_of_figures().CONTESTS.items() for name in names]
+                for case, names in figures.CONTESTS.items() for name in names]
 
     def test_micro_benchmarks_in_which_a_contestant_failed_are_refused(self):
         rows = self.whole_micro()
@@ -438,7 +456,7 @@ class Figures(unittest.TestCase):
     def test_loaders_in_which_a_method_failed_are_refused(self):
         sequence = ("sequence", "pack_float32_64", "ebb", "ns", 36500)
         methods = ("torch-fd", "torch-fs", "packed", "piped", "ebb")
-        cases = [case for _, case in module_of_figures().LOADERS]
+        cases = [case for _, case in tables.LOADERS]
         times = [("loader", case + setting, method, "cpu_ms_per_batch", 1)
                  for case in cases for setting in ("", ".w2", ".kept") for method in methods]
         calls = [("loader", case, method, "syscalls_per_batch", 1)
