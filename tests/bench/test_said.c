@@ -48,11 +48,12 @@ static void what_cannot_be_said_is_a_failure(void **state)
     }
 }
 
-static void rows_of_sequences_that_are_lost_are_a_failure(void **state)
+static void rows_of_sequences_and_keys_that_are_lost_are_a_failure(void **state)
 {
     (void)state;
     program_says("EBB_SEQUENCE", "int64 0 3 5 1 2>&1 >/dev/full #", 1, "ebb-sequence: not all");
     program_says("EBB_SEQUENCE", "int64 0 3 5 1 2>&1 >&- #", 1, "ebb-sequence: not all");
+    program_says("EBB_KEYS", "1 4 loop 2>&1 >/dev/full #", 2, "ebb-keys: not all");
 }
 
 // A trace that does not say what it is has the name of its file.
@@ -97,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
-        cmocka_unit_test(rows_of_sequences_that_are_lost_are_a_failure),
+        cmocka_unit_test(rows_of_sequences_and_keys_that_are_lost_are_a_failure),
         cmocka_unit_test(simulated_traces_have_names),
         cmocka_unit_test(another_failure_keeps_its_code),
     };

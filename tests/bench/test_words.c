@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_words.c - ebb-sequence, ebb-load and the loops of bench/serve name the word that is bad, and
-// measure nothing then.
+// test_words.c - ebb-sequence, ebb-keys, ebb-load and the loops of bench/serve name the word that
+// is bad, and measure nothing then.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,6 +37,16 @@ static void bad_sequences_are_refused(void **state)
     refuses("EBB_SEQUENCE", "float32 4 0 5", "ROUNDS: not a number from 1 to 10000: 0");
     refuses("EBB_SEQUENCE", "int64 0 3 5 0", "LENGTH: not a number from 1 to 16777216: 0");
     program_says("EBB_SEQUENCE", "int64 0 3 5 1", 0, "sequence\tjoin_int64_0\tebb\tns\t");
+}
+
+static void bad_shapes_are_refused(void **state)
+{
+    (void)state;
+    refuses("EBB_KEYS", "2", "usage: ebb-keys");
+    refuses("EBB_KEYS", "0 10", "RUNS: not a number from 1 to 10000: 0");
+    refuses("EBB_KEYS", "2 10x", "STEPS: not a number from 1 to 100000: 10x");
+    refuses("EBB_KEYS", "2 10 loop spiral", "SHAPE: there is none of that name: spiral");
+    program_says("EBB_KEYS", "2 10 two", 0, "\ntwo ");
 }
 
 static void bad_loads_are_refused(void **state)
@@ -118,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_sequences_are_refused),
+        cmocka_unit_test(bad_shapes_are_refused),
         cmocka_unit_test(bad_loads_are_refused),
         cmocka_unit_test(bad_loops_are_refused),
         cmocka_unit_test(bad_turns_of_loops_are_refused),
