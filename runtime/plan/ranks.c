@@ -20,7 +20,7 @@ uint32_t ranks_words(uint32_t count) {
     return sum;
 }
 
-void ranks_clear(struct ranks *ranks, uint64_t *words, uint32_t count) {
+void ranks_clear(struct rank_set *ranks, uint64_t *words, uint32_t count) {
     for (uint32_t i = 0; i < ranks_words(count); i++)
         words[i] = 0;
     ranks->levels = 0;
@@ -31,18 +31,18 @@ void ranks_clear(struct ranks *ranks, uint64_t *words, uint32_t count) {
     } while (count > 1);
 }
 
-void ranks_add(struct ranks *ranks, uint32_t rank) {
+void ranks_add(struct rank_set *ranks, uint32_t rank) {
     for (unsigned level = 0; level < ranks->levels; level++, rank /= 64)
         ranks->level[level][rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-void ranks_drop(struct ranks *ranks, uint32_t rank) {
+void ranks_drop(struct rank_set *ranks, uint32_t rank) {
     for (unsigned level = 0; level < ranks->levels; level++, rank /= 64)
         if ((ranks->level[level][rank / 64] &= ~(UINT64_C(1) << rank % 64)) != 0)
             return;
 }
 
-uint32_t ranks_below(const struct ranks *ranks, uint32_t rank) {
+uint32_t ranks_below(const struct rank_set *ranks, uint32_t rank) {
     for (unsigned level = 0; level < ranks->levels; level++, rank /= 64) {
         uint64_t below = ranks->level[level][rank / 64] & ((UINT64_C(1) << rank % 64) - 1);
         if (!below)
@@ -55,7 +55,7 @@ uint32_t ranks_below(const struct ranks *ranks, uint32_t rank) {
     return RANK_NONE;
 }
 
-uint32_t ranks_above(const struct ranks *ranks, uint32_t rank) {
+uint32_t ranks_above(const struct rank_set *ranks, uint32_t rank) {
     for (unsigned level = 0; level < ranks->levels; level++, rank /= 64) {
         uint64_t above = ranks->level[level][rank / 64] & ~(UINT64_MAX >> (63 - rank % 64));
         if (!above)

@@ -15,7 +15,7 @@
 
 enum { RANK_LEVELS = 6 }; /* 64^6 > 2^32 */
 
-struct ranks {
+struct rank_set {
     uint64_t *level[RANK_LEVELS];
     unsigned levels;
 };
@@ -24,13 +24,13 @@ struct ranks {
 uint32_t ranks_words(uint32_t count);
 
 /* Empty. */
-void ranks_clear(struct ranks *ranks, uint64_t *words, uint32_t count);
+void ranks_clear(struct rank_set *ranks, uint64_t *words, uint32_t count);
 
-void ranks_add(struct ranks *ranks, uint32_t rank);
-void ranks_drop(struct ranks *ranks, uint32_t rank);
+void ranks_add(struct rank_set *ranks, uint32_t rank);
+void ranks_drop(struct rank_set *ranks, uint32_t rank);
 
 /* The nearest number in the set below or above, which `rank` itself is not; or RANK_NONE. */
-uint32_t ranks_below(const struct ranks *ranks, uint32_t rank);
-uint32_t ranks_above(const struct ranks *ranks, uint32_t rank);
+uint32_t ranks_below(const struct rank_set *ranks, uint32_t rank);
+uint32_t ranks_above(const struct rank_set *ranks, uint32_t rank);
 
 #endif

@@ -21,7 +21,7 @@ struct sweep {
     uint32_t count;
     struct ordered *births, *deaths, *scratch;
     uint32_t *rank_of, *buffer_at;
-    struct ranks alive;
+    struct rank_set alive;
 };
 
 static bool is_placed(const struct packing_buffer *buffer, uint64_t offset, uint64_t height) {

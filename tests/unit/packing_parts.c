@@ -63,7 +63,7 @@ static void a_set_of_ranks_knows_its_neighbours(void **state) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         bool in[MOST] = {false};
         uint32_t count = counts[i];
-        struct ranks ranks;
+        struct rank_set ranks;
         memset(words, 0xa5, sizeof words);
         ranks_clear(&ranks, words, count);
         assert_true(words[ranks_words(count)] == 0xa5a5a5a5a5a5a5a5); /* no further */
@@ -83,7 +83,7 @@ static void far_neighbours_are_found_across_all_levels(void **state) {
     uint32_t count = 1u << 25;
     uint64_t *words = malloc(ranks_words(count) * sizeof *words);
     assert_non_null(words);
-    struct ranks ranks;
+    struct rank_set ranks;
     ranks_clear(&ranks, words, count);
     ranks_add(&ranks, 0);
     ranks_add(&ranks, count - 1);
