@@ -3,13 +3,14 @@
  * serve.c - slots are served and released, where the inline paths did not suffice.
  *
  * A request takes the next slot. If it does not fit, the slot is skipped and the request is served
- * by an ordinary lane: the plan goes on with the next one. Requests with keys look for their slot:
- * a few places ahead it is taken at once, farther ahead only if the next request confirms it.
+ * by an ordinary lane: the plan goes on with the next one. A request with a key that comes for the
+ * first time goes ahead to its slot; where another one is out of order the step goes on by the keys
+ * alone (wander.h).
  *
  * Releases come in the planned order mostly. Another one is found by its address; one that is late
  * when its place is wanted becomes overdue, and whatever overlaps it is served elsewhere.
  *
- * Invariant: rules R1 to R3 of track.h. Broken ones end the process.
+ * Invariant: rules R1 to R4 of track.h. A broken R1 or R2 ends the process.
  */
 #include "base/check.h"
 #include "base/error.h"
@@ -17,7 +18,6 @@
 #include "region/remote.h"
 #include "region/small.h"
 
-#define KEYS_AHEAD 4           /* places that a key is followed at once */
 #define SURVIVORS_VARY 2       /* so many times as large as the one before is still one */
 #define BESIDE_PART_OF_LOOPS 4 /* where the plan goes on behind a loop that is longer */
 
@@ -41,6 +41,13 @@ static bool was_served(const struct track_slot *slot) {
     return slot->bytes && slot->bytes <= slot->room;
 }
 
+/* The same where slots are served in any order. */
+static struct track_slot *find_wandering(const struct track *track, uint32_t offset) {
+    uint32_t id = wander_find(track, places_before(track->plan, offset, 0), offset);
+    struct track_slot *slot = &track->slots[id];
+    return id < track->plan->slot_count && track_is_live(track, slot) ? slot : NULL;
+}
+
 /* Many slots may use one place in turn. No two of them live at once, so the live one is the latest
  * that was served. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
@@ -52,6 +59,8 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     if (distance >= plan->height_bytes || distance % RANGE_GRANULE)
         return NULL;
     uint32_t offset = (uint32_t)(distance / RANGE_GRANULE);
+    if (track->wander.on)
+        return find_wandering(track, offset);
     for (uint32_t at = places_before(plan, offset, track_cursor(track)); at > 0; at--) {
         struct track_slot *slot = &track->slots[plan->places[at - 1].slot];
         if (slot->addr == addr && track_is_live(track, slot))
@@ -114,6 +123,10 @@ void track_release(struct track *track, struct track_slot *slot) {
     region_poison(track->region, addr, slot->room);
     if (track->taken_over)
         track_leave_stretch(track, addr);
+    if (track->wander.on) {
+        wander_drop(track, (uint32_t)(slot - track->slots));
+        return;
+    }
     track->due.strayed |= slot != &track->slots[track->plan->order[track->passed]];
     track_pass_ended(track);
     if (track->overdue_count) {
@@ -190,21 +203,27 @@ static void give_up(struct track *track) {
     track->seen.given_up = true;
 }
 
-static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
-    uint32_t id = (uint32_t)(slot - track->slots);
-    CHECK_ALWAYS(id >= track->served_to && !track_is_live(track, slot)); /* R1 */
-    CHECK_ALWAYS(bytes <= slot->room);                             /* R2 */
-    track->served_to = id + 1;
+/* The slot is the request's, and its place is free. */
+static void *fill(struct track *track, struct track_slot *slot, size_t bytes) {
+    CHECK_ALWAYS(bytes <= slot->room); /* R2 */
     slot->mark = track->epoch;
     slot->bytes = (uint32_t)bytes;
     track->came_bytes += bytes;
-    due_note_size(track, id);
     if (!track->region->hollow)
         poison_opened(slot->addr, bytes);
     track->misses = 0;
     if (track->coarse)
         track->region->calm = 0; /* small blocks that leave look at the peaks */
     return (void *)slot->addr;
+}
+
+static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
+    uint32_t id = (uint32_t)(slot - track->slots);
+    CHECK_ALWAYS(id >= track->served_to && !track_is_live(track, slot)); /* R1 */
+    void *block = fill(track, slot, bytes);
+    track->served_to = id + 1;
+    due_note_size(track, id);
+    return block;
 }
 
 /* What came has not got its slot, and is too large for it. */
@@ -219,17 +238,17 @@ static void note_growth(struct track *track, struct track_slot *slot, size_t byt
     track->seen.grown++;
 }
 
-/* So much is alive beside the plan that the arena's gaps are wanted for it. Jumps tell that the
- * step goes on with the plan elsewhere. */
+/* So much is alive beside the plan that the arena's gaps are wanted for it. A step that wanders may
+ * have left the plan altogether, or find its slots elsewhere: what it was served tells. */
 static bool has_outgrown(struct track *track, size_t bytes) {
     track_look(track);
     const struct plan *plan = track->plan;
-    bool goes_on = plan->by_key && track->cursor < plan->slot_count;
     size_t beside = track->region->large_used - track->live_rooms;
     beside -= size_smaller(beside, track->seen.turned_away_bytes);
-    return !track->seen.jumps &&
-           size_larger(beside, bytes) >
-               plan->height_bytes / (goes_on ? BESIDE_PART_OF_LOOPS : TRACK_BESIDE_PART);
+    if (track->wander.on && beside <= track->seen.hit_bytes)
+        return false;
+    return size_larger(beside, bytes) >
+           plan->height_bytes / (plan->by_key ? BESIDE_PART_OF_LOOPS : TRACK_BESIDE_PART);
 }
 
 /* The slot is next for this request; it is served or skipped. */
@@ -254,62 +273,6 @@ static void *use_slot(struct track *track, struct track_slot *slot, size_t bytes
     return NULL;
 }
 
-/* ---- keys ---- */
-
-static bool has_key(const struct track *track, uint32_t id, uint32_t key) {
-    return id < track->plan->slot_count && track->plan->slots[id].key == key;
-}
-
-/* The first slot at `from` or behind with the key; slot_count if there is none. */
-static uint32_t next_with_key(const struct plan *plan, uint32_t key, uint32_t from) {
-    uint32_t low = 0, high = plan->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2, id = plan->by_key[middle];
-        uint32_t other = plan->slots[id].key;
-        if (other < key || (other == key && id < from))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < plan->slot_count && plan->slots[plan->by_key[low]].key == key)
-        return plan->by_key[low];
-    return plan->slot_count;
-}
-
-/* The slot for a request with a key, or slot_count: it has none, and none is skipped. */
-static uint32_t seek_key(struct track *track, uint32_t key) {
-    const struct plan *plan = track->plan;
-    uint32_t cursor = track->cursor, pending = track->pending;
-    track->pending = 0;
-    for (uint32_t ahead = 0; ahead <= KEYS_AHEAD; ahead++)
-        if (has_key(track, cursor + ahead, key)) {
-            track->seen.jumps += ahead != 0;
-            return cursor + ahead;
-        }
-    if (pending > cursor && has_key(track, pending, key)) {
-        track->seen.jumps++;
-        return pending;
-    }
-    uint32_t far = next_with_key(plan, key, cursor);
-    if (far < plan->slot_count) {
-        track->pending = far + 1;
-    } else {
-        track->longer++;
-        track->seen.longer = true;
-    }
-    return plan->slot_count;
-}
-
-/* True if the slot waits, since late releases are in its way: a loop was longer than the plan's, so
- * the loop that goes back over it begins earlier by as much. The slot is for a later request. */
-static bool waits(struct track *track, const struct track_slot *slot, size_t bytes, uint32_t key) {
-    bool may = key && track->plan->by_key && track->serving && track->longer;
-    if (!may || bytes > slot->room || is_free(track, slot))
-        return false;
-    track->longer--;
-    return true;
-}
-
 /* ---- the slow way to a slot ---- */
 
 static void count_miss(struct track *track, size_t bytes) {
@@ -328,7 +291,7 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
         return;
     if (!turned_away && !track->tight && has_outgrown(track, bytes))
         track->serving = !track_outgrow(track, bytes) && track->serving;
-    else if (track->misses > TRACK_MISSES_MOST)
+    else if (track->misses > TRACK_MISSES_MOST && !track->wander.on)
         give_up(track);
 }
 
@@ -378,32 +341,115 @@ static void skip(struct track *track, uint32_t to) {
     track->cursor = to;
 }
 
-static void *place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
-    uint32_t count = track->plan->slot_count;
-    uint32_t id = key && track->plan->by_key ? seek_key(track, key) : track->cursor;
-    if (id >= count) {
-        track->seen.strange++;
-        note_miss(track, bytes, false);
-        track->missed_at = track->cursor;
-        return NULL;
-    }
+static void *miss(struct track *track, size_t bytes) {
+    track->seen.strange++;
+    note_miss(track, bytes, false);
+    track->missed_at = track->cursor;
+    return NULL;
+}
+
+static void *place_next(struct track *track, size_t bytes, size_t align, bool tenure) {
+    uint32_t id = track->cursor;
+    if (id >= track->plan->slot_count)
+        return miss(track, bytes);
     struct track_slot *slot = &track->slots[id];
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
     note_unserved(track, id);
-    if (id > track->cursor) /* by its key: such plans have no tables */
-        skip(track, id);
     void *block = above ? use_above(track, slot, bytes, align, tenure)
                         : use_slot(track, slot, bytes, align);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
         note_miss(track, bytes, guest && serving); /* else the parent was not asked */
     track->due.strayed |= !block && slot->room;
-    if (!block && !above && waits(track, slot, bytes, key))
-        return NULL;
     if (!block || above)
         skip(track, id + 1);
     track->cursor = track->missed_at = id + 1;
     return block;
+}
+
+/* ---- keys ---- */
+
+/* The slot that the order has for a request that the next one is not for: the first one with the
+ * key, if that is still to come: what lies between was left out. slot_count: none. */
+static uint32_t ahead_in_order(const struct track *track, uint32_t key) {
+    uint32_t first = plan_first_with(track->plan, key);
+    return first >= track->cursor ? first : track->plan->slot_count;
+}
+
+static bool is_next(const struct track *track, uint32_t key) {
+    const struct plan *plan = track->plan;
+    return track->cursor < plan->slot_count &&
+           (!key || plan->slots[track->cursor].key == key);
+}
+
+/* True if the next slot, or one ahead, which is the next one then, is the request's. */
+static bool is_in_order(struct track *track, uint32_t key) {
+    uint32_t id = is_next(track, key) ? track->cursor : ahead_in_order(track, key);
+    const struct track_slot *slot = &track->slots[id];
+    if (id == track->plan->slot_count)
+        return false;
+    bool late = track->passed < slot->passed || track->overdue_count;
+    if (slot->room && late && !(settle(track, slot) && is_free(track, slot)))
+        return false;
+    if (id > track->cursor) {
+        note_unserved(track, id);
+        skip(track, id);
+    }
+    return true;
+}
+
+/* The cursor tells nothing any more: it is behind all slots. */
+static void leave_order(struct track *track) {
+    uint32_t count = track->plan->slot_count;
+    if (!wander_begin(track))
+        return;
+    track->overdue_count = 0;
+    if (track->cursor < count) {
+        note_unserved(track, count - 1);
+        skip(track, count);
+    }
+}
+
+/* True if the request is not for the next slot, but for one with its key, wherever that is. */
+static bool wanders(struct track *track, uint32_t key) {
+    if (track->wander.on || !track->plan->by_key || !track->serving)
+        return track->wander.on;
+    bool in_order = is_in_order(track, key);
+    if (!in_order)
+        leave_order(track);
+    return !in_order;
+}
+
+static void *serve_wandering(struct track *track, uint32_t id, size_t bytes) {
+    struct track_slot *slot = &track->slots[id];
+    track->wander.blocks++;
+    track->wander.granules += slot->room / RANGE_GRANULE;
+    wander_add(track, id);
+    return fill(track, slot, bytes);
+}
+
+static void *place_by_key(struct track *track, size_t bytes, size_t align, uint32_t key,
+                          bool tenure) {
+    bool serves = track->wander.on && track->serving;
+    uint32_t count = track->plan->slot_count;
+    uint32_t id = serves ? wander_seek(track, bytes, align, key) : count;
+    track->seen.longer |= serves && key && id == count;
+    if (id == count)
+        return miss(track, bytes);
+    struct track_slot *slot = &track->slots[id];
+    if (slot->room)
+        return serve_wandering(track, id, bytes);
+    if (slot->align & TRACK_UNPLACED)
+        return NULL;
+    void *block = use_above(track, slot, bytes, align, tenure);
+    if (!block)
+        note_miss(track, bytes, (slot->align & TRACK_GUEST) != 0);
+    return block;
+}
+
+static void *place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
+    return wanders(track, key) ? place_by_key(track, bytes, align, key, tenure)
+                               : place_next(track, bytes, align, tenure);
 }
 
 /* The large lane has the arena, or the pool, and the step does something else than the plan: no
@@ -482,7 +528,7 @@ struct track_missed track_missed(const struct track *track) {
                                  .grown = seen->grown, .strange = seen->strange,
                                  .cursor = track_cursor(track),
                                  .passed = track->passed, .missed_at = track->missed_at,
-                                 .misses = track->misses, .longer = track->longer,
+                                 .misses = track->misses,
                                  .had_grown = track->had_grown, .seen_longer = seen->longer};
 }
 
@@ -523,8 +569,7 @@ void track_unmiss(struct track *track, const struct track_missed *before) {
     track->seen.turned_away_bytes = before->turned_away_bytes;
     track->seen.grown = before->grown;
     track->seen.longer = before->seen_longer;
-    track->longer = before->longer;
-    if (track_cursor(track) != before->cursor)
+    if (track_cursor(track) != before->cursor && !track->wander.on)
         unpass(track, before);
     else
         forget_try(track, before);

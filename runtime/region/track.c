@@ -39,6 +39,7 @@ struct track *track_create(ebb_region memory) {
 
 static void forget_plan(struct track *track) {
     due_forget(track);
+    wander_forget(track);
     plan_leave(track->plan);
     if (track->slots_limit)
         ebb_region_close(track->slots_memory);
@@ -116,6 +117,7 @@ int track_follow(struct track *track, struct plan *plan) {
     }
     plan_follow(plan);
     due_forget(track);
+    wander_forget(track);
     copy_slots(track, plan);
     plan_leave(track->plan);
     track->plan = plan;
@@ -136,7 +138,7 @@ static const uint32_t *expected_now(const struct track *track) {
 void track_set_paths(struct track *track) {
     uint32_t cursor = track_cursor(track);
     bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena &&
-                 !track_is_behind(track);
+                 !track->wander.on && !track_is_behind(track);
     bool bears = track->region && track->region->bearers;
     bool leaves = track->region && region_is_leaving(track->region);
     track->cursor = cursor;
@@ -254,7 +256,9 @@ static void reset(struct track *track) {
     memset(&track->seen, 0, sizeof track->seen);
     track->arena = NULL;
     track->passed = track->cursor = track->served_to = track->overdue_count = 0;
-    track->misses = track->missed_at = track->pending = track->longer = track->held = 0;
+    track->misses = track->missed_at = track->held = 0;
+    track->wander.on = false;
+    track->wander.blocks = track->wander.granules = 0;
     track->record_count = track->released = 0;
     track->open = track->serving = track->shadowing = track->recording = false;
     track->expecting = false;
@@ -309,7 +313,7 @@ static void untie(struct track *track) {
 
 static bool is_complete(const struct track *track) {
     const struct track_seen *seen = &track->seen;
-    return track->plan && seen->served && !seen->strange &&
+    return track->plan && seen->served && !seen->strange && !track->wander.on &&
            track_cursor(track) == track->plan->slot_count;
 }
 
@@ -399,7 +403,7 @@ struct reach {
 };
 
 static struct reach reach_now(const struct track *track) {
-    return (struct reach){track_cursor(track), track_came_granules(track), track->came_bytes};
+    return (struct reach){track_came_blocks(track), track_came_granules(track), track->came_bytes};
 }
 
 /* The same, asked by any thread while another is at work in the step: each field is read once, and
@@ -412,7 +416,8 @@ static bool reach_from_outside(const volatile struct track *track, struct reach 
     size_t place = !track->open ? cursor : next < from ? limit : (next - from) / sizeof *slots;
     if (place >= limit || slots == &nothing_fits || slots != track->slots)
         return false;
-    *reach = (struct reach){place, slots[place].before, track->came_bytes};
+    *reach = (struct reach){place + track->wander.blocks,
+                            slots[place].before + track->wander.granules, track->came_bytes};
     return reach->blocks >= track->blocks.from && reach->granules >= track->granules.from &&
            reach->bytes >= track->bytes.from;
 }
@@ -447,7 +452,7 @@ void track_include(const struct track *track, struct flow *counted, struct flow 
 /* Nothing came or left since it was gathered last. */
 static bool is_gathered(const struct track *track) {
     const struct track_tide *blocks = &track->blocks;
-    return track_cursor(track) == blocks->from && blocks->calm == blocks->from;
+    return track_came_blocks(track) == blocks->from && blocks->calm == blocks->from;
 }
 
 static void restart(struct track_tide *tide, uint64_t came) {

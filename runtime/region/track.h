@@ -14,6 +14,8 @@
  *     R2  a slot is served only for a request that fits its room and alignment
  *     R3  before slot j is served, each slot that should have been released before it is dead, or
  *         is overdue and does not overlap it
+ * A step of blocks with keys that leaves the order of its plan has another one than R1 and R3:
+ *     R4  a slot is served only if it is dead and overlaps no live one (wander.h)
  * All other requests go to the lanes of an ordinary region, whose memory is not the arena's.
  *
  * A slot is live exactly while its mark is the track's epoch. Invariant: every slot among the
@@ -36,6 +38,7 @@
 #include "region/due.h"
 #include "region/record.h"
 #include "region/tide.h"
+#include "region/wander.h"
 
 /* `mark` and `bytes` are written together, and are no neighbours: the compiler would write those as
  * a vector, which takes longer. */
@@ -71,7 +74,6 @@ struct track_seen {
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint64_t guests, guest_bytes; /* lay in the parent for a while */
     uint64_t turned_away_bytes;   /* of the missed: there was no room for them in the parent */
-    uint32_t jumps;               /* confirmed by keys */
     bool served, recorded;        /* had a plan; was recorded, to its end or until that was lost */
     bool unserved;                /* had a plan, but there were no pages for the arena */
     bool complete;                /* did what the plan expects, except for sizes */
@@ -133,8 +135,8 @@ struct track {
     bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
     bool had_refused;   /* some block was far too large for its slot in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST], overdue_count;
-    uint32_t missed_at, misses, longer; /* in a row; blocks of longer loops than the plan's */
-    uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
+    uint32_t missed_at, misses; /* in a row */
+    struct wander wander;
     uint32_t held;    /* live slots with TRACK_HELD */
     /* bytes of large blocks of the parent, without guests: */
     size_t above;      /* the most in the step before: this one, with guests, is to have no more.
@@ -239,7 +241,7 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key);
 /* What the plan missed and how far it was, to be restored: a request without a block is no miss. */
 struct track_missed {
     uint64_t blocks, bytes, turned_away_bytes, grown, strange;
-    uint32_t cursor, passed, missed_at, misses, longer;
+    uint32_t cursor, passed, missed_at, misses;
     bool had_grown, seen_longer;
 };
 struct track_missed track_missed(const struct track *track);
@@ -392,8 +394,12 @@ static inline bool track_is_calm(const struct track *track) {
            (uint64_t)(next - track->slots) <= track->blocks.calm;
 }
 
-static inline uint32_t track_came_granules(const struct track *track) {
-    return track->slots[track_cursor(track)].before;
+static inline uint64_t track_came_blocks(const struct track *track) {
+    return track_cursor(track) + track->wander.blocks;
+}
+
+static inline uint64_t track_came_granules(const struct track *track) {
+    return track->slots[track_cursor(track)].before + track->wander.granules;
 }
 
 /* Looks at the peaks, before something leaves. */
@@ -402,7 +408,7 @@ static inline void track_note_peaks(struct track *track) {
         track_look(track); /* so are those of the small lane */
         return;
     }
-    tide_note(&track->blocks, track_cursor(track));
+    tide_note(&track->blocks, track_came_blocks(track));
     tide_note(&track->granules, track_came_granules(track));
     tide_note(&track->bytes, track->came_bytes);
     track->looked = track->open ? track->next : NULL;

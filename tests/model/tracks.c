@@ -66,12 +66,12 @@ static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
     }
     fprintf(stderr,
             "# %llu steps, %llu allocations, %llu hits, %llu missed, %llu takeovers, %llu given "
-            "up, %llu born above, %llu guests, %llu jumps, %llu remote\n",
+            "up, %llu born above, %llu guests, %llu wandered, %llu remote\n",
             (unsigned long long)totals.steps, (unsigned long long)totals.allocations,
             (unsigned long long)totals.hits, (unsigned long long)totals.missed,
             (unsigned long long)totals.takeovers, (unsigned long long)totals.given_up,
             (unsigned long long)totals.born, (unsigned long long)totals.guests,
-            (unsigned long long)totals.jumps, (unsigned long long)totals.remote);
+            (unsigned long long)totals.wandered, (unsigned long long)totals.remote);
     return totals;
 }
 

@@ -57,7 +57,7 @@ enum play_kind {
 };
 
 struct totals {
-    uint64_t steps, allocations, hits, missed, takeovers, given_up, born, guests, jumps, remote;
+    uint64_t steps, allocations, hits, missed, takeovers, given_up, born, guests, wandered, remote;
     uint64_t refused;
 };
 

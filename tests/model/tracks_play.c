@@ -236,7 +236,6 @@ static void add_seen(struct totals *totals, const struct track_seen *seen) {
     totals->given_up += seen->given_up;
     totals->born += seen->tenured_right + seen->tenured_wrong;
     totals->guests += seen->guests;
-    totals->jumps += seen->jumps;
 }
 
 /* From now on a few pages may come. */
@@ -278,6 +277,7 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
     if (!(kind & PLAY_ABANDON) || !dice_chance(dice, 4)) {
         track_finish(track, &seen);
         add_seen(totals, &seen);
+        totals->wandered += track->wander.on;
         for (uint32_t i = 0; i < 2 * STREAM_MOST; i++) /* what was born and not promoted is gone */
             if (step.blocks[i].at && is_born(&step, &step.blocks[i]))
                 step.blocks[i].at = NULL;

@@ -137,15 +137,26 @@ static unsigned take_both_ways(ebb_site *site, unsigned trips) {
     return (unsigned)(site_stats(site).missed - before.missed);
 }
 
-/* Short loops were recorded, by chance, and long ones served, until the course was suspended: loops
- * are never alike, and what follows shows that they can be planned all the same. */
+/* So many blocks of another program. */
+static void take_others(ebb_site *site, uint32_t count) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < count; i++)
+        assert_non_null(ebb_step_alloc(step, 64 * KIB, 64, 20 + i));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Others were recorded, by chance, and loops served, until the course was suspended: loops are
+ * never alike, and what follows shows that they can be planned all the same. */
 static void loops_are_planned_again_after_a_suspension(void **state) {
     struct stage *stage = *state;
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
     const struct learning *learning = &site->courses[0].learning;
     for (unsigned i = 0; i < 100 && !learning->suspended; i++) {
         bool records = site->course_count && learn_next(learning) == LEARN_RECORD;
-        (void)take_both_ways(site, records || !i ? 3 + i % 3 : 32);
+        if (records || !i)
+            take_others(site, 3 + i % 3);
+        else
+            (void)take_both_ways(site, 32);
     }
     assert_true(learning->suspended);
     for (unsigned i = 0; i < 100; i++)
@@ -219,9 +230,8 @@ static void a_look_gives_the_plan_room(void **state) {
     assert_int_equal(site_stats(site).plans, 2);
     struct ebb_site_stats before = site_stats(site);
     take_loops(site, stage->root, 10, 5000);
-    assert_int_equal(site_stats(site).missed, before.missed + 1); /* that of a jump */
     take_loops(site, stage->root, 20, 4000);
-    assert_int_equal(site_stats(site).missed, before.missed + 1);
+    assert_int_equal(site_stats(site).missed, before.missed);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -238,7 +248,7 @@ static void a_look_gives_no_plan_room_that_makes_it_too_high(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-/* For each trip more three blocks have no slot, and one of the way back comes too early. */
+/* For each trip more there is no room for what is kept; the others have slots of trips before. */
 static void the_way_back_of_a_longer_loop_is_served(void **state) {
     enum { TRIPS = 20, MORE = 3 };
     struct stage *stage = *state;
@@ -247,7 +257,7 @@ static void the_way_back_of_a_longer_loop_is_served(void **state) {
         take_both_ways(site, TRIPS);
     assert_int_equal(take_both_ways(site, TRIPS), 0);
     for (unsigned more = 1; more <= MORE; more++) {
-        assert_int_equal(take_both_ways(site, TRIPS + more), 4 * more);
+        assert_int_equal(take_both_ways(site, TRIPS + more), 2 * more);
         assert_int_equal(take_both_ways(site, TRIPS), 0);
     }
     assert_int_equal(ebb_site_destroy(site), 0);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * wander.c - slots by their keys, in any order (see wander.h).
+ *
+ * Invariant: while a step wanders, the set of live ranks is that of the live slots. What the lanes
+ * take over stays in it until it is released, though nothing is served any more.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "region/track.h"
+
+#include <string.h>
+
+/* Slots that are looked at for a request, on average; what is left of that serves later ones. */
+#define LOOKS_EACH 8u
+#define LOOKS_MOST 512u
+
+/* ---- memory ---- */
+
+static void rank_slots(const struct plan *plan, uint32_t *ranks) {
+    memset(ranks, 0, plan->slot_count * sizeof *ranks);
+    for (uint32_t at = 0; at < plan->placed_count; at++)
+        ranks[plan->places[at].slot] = at + 1;
+}
+
+static bool make(struct track *track) {
+    struct wander *wander = &track->wander;
+    const struct plan *plan = track->plan;
+    size_t words = ranks_words(plan->placed_count + 1) * sizeof(uint64_t);
+    size_t numbers = plan->slot_count * sizeof(uint32_t);
+    error_mute();
+    uint64_t *memory = plan_pool_take("wander", words + 2 * numbers, &wander->memory);
+    error_unmute();
+    if (!memory)
+        return false;
+    ranks_clear(&wander->live, memory, plan->placed_count + 1);
+    wander->ranks = (uint32_t *)(void *)((char *)memory + words);
+    wander->turns = wander->ranks + plan->slot_count;
+    rank_slots(plan, wander->ranks);
+    wander->made = true;
+    return true;
+}
+
+void wander_forget(struct track *track) {
+    if (track->wander.made)
+        ebb_region_close(track->wander.memory);
+    track->wander.made = false;
+}
+
+bool wander_begin(struct track *track) {
+    struct wander *wander = &track->wander;
+    const struct plan *plan = track->plan;
+    uint32_t cursor = track_cursor(track);
+    if (!wander->made && !make(track))
+        return false;
+    ranks_clear(&wander->live, wander->live.level[0], plan->placed_count + 1);
+    memset(wander->turns, 0, plan->slot_count * sizeof *wander->turns);
+    for (uint32_t i = 0; i < cursor; i++)
+        if (track_is_live(track, &track->slots[i]))
+            wander_add(track, i);
+    wander->next = cursor;
+    wander->spare = LOOKS_MOST;
+    wander->on = true;
+    return true;
+}
+
+/* ---- live slots ---- */
+
+void wander_add(struct track *track, uint32_t slot) {
+    ranks_add(&track->wander.live, track->wander.ranks[slot]);
+}
+
+void wander_drop(struct track *track, uint32_t slot) {
+    ranks_drop(&track->wander.live, track->wander.ranks[slot]);
+}
+
+uint32_t wander_find(const struct track *track, uint32_t place, uint32_t offset) {
+    const struct plan *plan = track->plan;
+    uint32_t rank = ranks_above(&track->wander.live, place);
+    bool found = rank != RANK_NONE && plan->places[rank - 1].offset == offset;
+    return found ? plan->places[rank - 1].slot : plan->slot_count;
+}
+
+/* The live slot with this rank. */
+static const struct plan_slot *slot_of(const struct track *track, uint32_t rank) {
+    uint32_t slot = track->plan->places[rank - 1].slot;
+    CHECK(track_is_live(track, &track->slots[slot]));
+    return &track->plan->slots[slot];
+}
+
+static bool is_apart(const struct plan_slot *below, const struct plan_slot *above) {
+    return below->offset + below->room <= above->offset;
+}
+
+/* R4: not live, and apart from the live slots next to it. These are apart from each other and from
+ * all others, so it is, too. */
+static bool is_free(const struct track *track, uint32_t slot) {
+    const struct plan_slot *own = &track->plan->slots[slot];
+    uint32_t rank = track->wander.ranks[slot];
+    if (track_is_live(track, &track->slots[slot]))
+        return false;
+    uint32_t below = ranks_below(&track->wander.live, rank);
+    if (below != RANK_NONE && !is_apart(slot_of(track, below), own))
+        return false;
+    uint32_t above = ranks_above(&track->wander.live, rank);
+    return above == RANK_NONE || is_apart(own, slot_of(track, above));
+}
+
+/* ---- turns ---- */
+
+/* The first place in by_key of a slot with the key, from this number on, or of one behind. */
+static uint32_t first_with(const struct plan *plan, uint32_t key, uint32_t number) {
+    uint32_t low = 0, high = plan->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, id = plan->by_key[middle];
+        uint32_t other = plan->slots[id].key;
+        if (other < key || (other == key && id < number))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool has_key(const struct plan *plan, uint32_t at, uint32_t key) {
+    return at < plan->slot_count && plan->slots[plan->by_key[at]].key == key;
+}
+
+uint32_t plan_first_with(const struct plan *plan, uint32_t key) {
+    uint32_t at = first_with(plan, key, 0);
+    return has_key(plan, at, key) ? plan->by_key[at] : plan->slot_count;
+}
+
+static bool suits(const struct track *track, uint32_t id, size_t bytes, size_t align) {
+    const struct track_slot *slot = &track->slots[id];
+    if (!slot->room)
+        return true;
+    return bytes <= slot->room && ((slot->addr | align) & (align - 1)) == 0 && is_free(track, id);
+}
+
+uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t key) {
+    const struct plan *plan = track->plan;
+    struct wander *wander = &track->wander;
+    uint32_t first = first_with(plan, key, 0);
+    if (!has_key(plan, first, key))
+        return plan->slot_count;
+    uint32_t *turn = &wander->turns[first];
+    /* who has no key goes on where the step is */
+    uint32_t at = *turn && key ? *turn : first_with(plan, key, wander->next);
+    at = has_key(plan, at, key) ? at : first;
+    wander->spare = (uint32_t)size_smaller(wander->spare + LOOKS_EACH, LOOKS_MOST);
+    for (uint32_t from = at; wander->spare; wander->spare--) {
+        uint32_t id = plan->by_key[at++];
+        if (suits(track, id, bytes, align)) {
+            *turn = at;
+            wander->next = id + 1;
+            return id;
+        }
+        at = has_key(plan, at, key) ? at : first;
+        if (at == from)
+            break;
+    }
+    return plan->slot_count;
+}

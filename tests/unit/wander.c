@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * wander.c - steps of blocks with keys in another order than the plan's: who is served where, and
+ * who is not. (The linker has put a function of ours in the place of one that takes memory.)
+ */
+#include "kit/passes.h"
+
+#include "region/plan.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+void *__real_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
+void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
+
+static bool short_of_memory;
+
+void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
+    if (!short_of_memory || strcmp(name, "wander") != 0)
+        return __real_plan_pool_take(name, bytes, memory);
+    error_set(EBB_E_MEMORY, "no memory for what %s needs", name);
+    return NULL;
+}
+
+enum { TRIPS = 6, KEPT = 8 * KIB, LOOSE = 32 * KIB };
+
+static ebb_site *site_of(struct stage *stage) {
+    return ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+}
+
+static unsigned char *take(ebb_step step, size_t bytes, uint32_t key, uint32_t seed) {
+    unsigned char *block = ebb_step_alloc(step, bytes, 64, key);
+    assert_non_null(block);
+    pattern_fill(block, bytes, seed);
+    return block;
+}
+
+static void leave(ebb_step step, unsigned char *block, size_t bytes, uint32_t seed) {
+    assert_true(pattern_holds(block, bytes, seed));
+    assert_int_equal(ebb_region_release(step.region, block), 0);
+}
+
+/* Forth and back over loops in a loop, each with as many trips as it says; blocks missed. */
+static unsigned take_loops(ebb_site *site, unsigned outer, const unsigned *inner) {
+    unsigned char *own[TRIPS], *kept[TRIPS][TRIPS];
+    struct ebb_site_stats before = site_stats(site);
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < outer; i++) {
+        own[i] = take(step, KEPT, 1, i);
+        for (unsigned k = 0; k < inner[i]; k++) {
+            unsigned char *hidden = take(step, LOOSE, 2, k);
+            kept[i][k] = take(step, KEPT, 3, 100 * i + k);
+            leave(step, hidden, LOOSE, k);
+        }
+    }
+    for (unsigned i = outer; i--;) {
+        for (unsigned k = inner[i]; k--;) {
+            unsigned char *gradient = take(step, LOOSE, 4, k);
+            leave(step, kept[i][k], KEPT, 100 * i + k);
+            leave(step, gradient, LOOSE, k);
+        }
+        leave(step, own[i], KEPT, i);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+    return (unsigned)(site_stats(site).missed - before.missed);
+}
+
+static void loops_in_loops_are_served(void **state) {
+    static const unsigned most[TRIPS] = {6, 6, 6, 6, 6, 6};
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i < LEARNING; i++)
+        (void)take_loops(site, TRIPS, most);
+    assert_int_equal(take_loops(site, TRIPS, most), 0);
+    struct ebb_site_stats before = site_stats(site);
+    uint32_t chance = 3;
+    for (unsigned i = 0; i < 200; i++) {
+        unsigned inner[TRIPS];
+        for (unsigned k = 0; k < TRIPS; k++) {
+            chance = chance * UINT32_C(48271) % UINT32_C(65521);
+            inner[k] = 1 + chance % TRIPS;
+        }
+        (void)take_loops(site, 2 + chance % (TRIPS - 1), inner);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, before.recorded_steps);
+    assert_true((stats.hits - before.hits) * 100 >=
+                (stats.allocations - before.allocations) * 98);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Blocks that go in their trip, over one that stays. */
+static struct ebb_region_stats take_trips(struct stage *stage, ebb_site *site, unsigned trips) {
+    struct ebb_region_stats stats = {.size = sizeof stats};
+    ebb_step step = ebb_step_begin(site, 0);
+    unsigned char *kept = take(step, KEPT, 1, 1);
+    for (unsigned i = 0; i < trips; i++) {
+        unsigned char *hidden = take(step, LOOSE, 2, i), *other = take(step, KEPT, 3, 7);
+        leave(step, hidden, LOOSE, i);
+        leave(step, other, KEPT, 7);
+    }
+    assert_true(pattern_holds(kept, KEPT, 1));
+    assert_int_equal(ebb_region_read_stats(step.region, &stats), 0);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    return stats;
+}
+
+/* And are counted as if each had a slot of its own. */
+static void slots_serve_again_when_their_blocks_have_gone(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i < LEARNING; i++)
+        (void)take_trips(stage, site, 3);
+    struct ebb_region_stats stats = take_trips(stage, site, 1000);
+    assert_int_equal(site_stats(site).hits, 2001);
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(stats.blocks.current, 1);
+    assert_int_equal(stats.blocks.peak, 3);
+    assert_int_equal(stats.blocks.total, 2001);
+    assert_int_equal(stats.requested.current, KEPT);
+    assert_int_equal(stats.requested.peak, 2 * KEPT + LOOSE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The second block has the place of the first one, which has gone by then. */
+static void learn_one_place(ebb_site *site) {
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        leave(step, take(step, LOOSE, 1, 1), LOOSE, 1);
+        leave(step, take(step, LOOSE, 2, 2), LOOSE, 2);
+        (void)take(step, KEPT, 3, 3);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+static void a_slot_whose_place_is_taken_is_none(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    learn_one_place(site);
+    ebb_step step = ebb_step_begin(site, 0);
+    unsigned char *second = take(step, LOOSE, 2, 2), *first = take(step, LOOSE, 1, 1);
+    assert_true(first != second && pattern_holds(second, LOOSE, 2));
+    leave(step, first, LOOSE, 1);
+    leave(step, second, LOOSE, 2);
+    assert_int_equal(ebb_region_release(step.region, second), EBB_E_RELEASED);
+    assert_ptr_equal(take(step, LOOSE, 1, 4), second);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).hits, 2);
+    assert_int_equal(site_stats(site).missed, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* They lie in the lanes, and nobody hears of it. */
+static void without_memory_blocks_out_of_order_are_missed(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    learn_one_place(site);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ebb_site_stats before = site_stats(site);
+        short_of_memory = i == 0;
+        ebb_step step = ebb_step_begin(site, 0);
+        leave(step, take(step, LOOSE, 2, 2), LOOSE, 2);
+        assert_int_equal(ebb_region_release(step.region, &short_of_memory), EBB_E_FOREIGN);
+        (void)take(step, LOOSE, 1, 1);
+        assert_int_equal(ebb_last_error(), EBB_E_FOREIGN);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(site_stats(site).hits - before.hits, 1 + i);
+        assert_int_equal(site_stats(site).missed - before.missed, 1 - i);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(loops_in_loops_are_served),
+        STAGED(slots_serve_again_when_their_blocks_have_gone),
+        STAGED(a_slot_whose_place_is_taken_is_none),
+        STAGED(without_memory_blocks_out_of_order_are_missed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
