@@ -37,8 +37,22 @@ static void *map_closed(void *addr, size_t bytes, int flags) {
     return got;
 }
 
+#define LOW_UNIT ((size_t)2 << 20)
+
+/*
+ * Side by side and below all that the system places by itself, from half of the address of the
+ * first caller's stack on: who has an address needs one comparison to see that it is above. No more
+ * than a wish: what is taken, or not to be had, is placed as usual.
+ */
 static void *reserve(size_t bytes) {
-    return map_closed(NULL, bytes, 0);
+    static atomic_uintptr_t end; /* relaxed: of two at once, one may have no such place */
+    uintptr_t wish = atomic_load_explicit(&end, memory_order_relaxed);
+    if (!wish)
+        wish = size_align_down((uintptr_t)&wish / 2, LOW_UNIT);
+    void *got = map_closed((void *)wish, bytes, 0);
+    if ((uintptr_t)got == wish)
+        atomic_store_explicit(&end, size_align(wish + bytes, EBB_PAGE), memory_order_relaxed);
+    return got;
 }
 
 #ifndef MADV_DONTNEED_LOCKED

@@ -297,6 +297,36 @@ static int close_what_is_counted(void) {
     return array.at[STEP - 1] == 1 && array.at[STEP] == 0 ? 0 : 4;
 }
 
+static char *map_closed(void *wish, size_t bytes) {
+    return mmap(wish, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Not so with some tools in the system's place. */
+static bool wishes_are_granted(void) {
+    const size_t bytes = 64 * MIB;
+    char *wish = map_closed(NULL, 2 * bytes);
+    if (wish == MAP_FAILED || munmap(wish, 2 * bytes) != 0)
+        return false;
+    char *granted = map_closed(wish, bytes);
+    (void)munmap(granted, bytes);
+    return granted == wish;
+}
+
+/* Side by side, so that who has an address needs one comparison. */
+static void reservations_lie_below_what_the_system_places(void **state) {
+    const size_t bytes = 64 * MIB;
+    (void)state;
+    if (!wishes_are_granted())
+        skip();
+    char *first = os.reserve(bytes), *second = os.reserve(bytes), *placed = map_closed(NULL, bytes);
+    assert_true(first && second && placed != MAP_FAILED);
+    assert_ptr_equal(second, first + bytes);
+    assert_true(second < placed);
+    (void)munmap(placed, bytes);
+    os.release(second, bytes);
+    os.release(first, bytes);
+}
+
 /* Whether the system keeps the page that is touched. */
 static bool is_locked(const char *page) {
     return madvise((void *)(uintptr_t)page, 4096, MADV_DONTNEED) != 0;
@@ -447,6 +477,7 @@ int main(void) {
         STAGED(hardly_more_is_open),
         STAGED(what_is_taken_again_is_open),
         STAGED(pointers_into_what_is_closed_are_named_errors),
+        cmocka_unit_test(reservations_lie_below_what_the_system_places),
         cmocka_unit_test(an_array_is_opened_in_steps),
         cmocka_unit_test(refused_it_stays_as_it_is),
         STAGED(what_cannot_be_opened_is_exhausted_memory),
