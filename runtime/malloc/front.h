@@ -35,7 +35,7 @@ static inline void *front_alloc_quick(struct scope *scope, size_t bytes, size_t 
 
 /* The same in the general case. The caller has read here.scope once: a signal handler may end a
  * turn that is only awaited. */
-void *front_alloc_scoped(struct scope *scope, size_t bytes, const void *caller);
+void *front_alloc_scoped(size_t bytes, struct scope *scope, const void *caller);
 void *front_alloc_zeroed(size_t bytes, const void *caller);
 
 /* `align` is a power of two. Keeps errno, also where there is no memory. */
@@ -80,15 +80,21 @@ static inline void front_free_small(void *block, size_t bytes) {
         scope_list(scope, block, (uint32_t)step);
 }
 
+/* Of what heap_may_hold(), or any other. */
+static inline void front_free_low(void *block, size_t bytes) {
+    if (__builtin_expect(tray_holds((uintptr_t)block), 1))
+        front_free_small(block, bytes);
+    else
+        front_free_no_small(block, bytes);
+}
+
 /* Keeps errno. NULL: nothing. What is no block ends the process, if it is seen. `bytes`: what the
  * caller believes it has; 0: unknown. */
 static inline void front_free_sized(void *block, size_t bytes) {
     if (__builtin_expect(!heap_may_hold((uintptr_t)block), 1))
         je_free(block);
-    else if (__builtin_expect(tray_holds((uintptr_t)block), 1))
-        front_free_small(block, bytes);
     else
-        front_free_no_small(block, bytes);
+        front_free_low(block, bytes);
 }
 
 static inline void front_free(void *block) {

@@ -20,7 +20,7 @@
 #include <string.h>
 
 __thread struct here here;
-struct heap_span heap_span;
+uintptr_t heap_end;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -156,24 +156,18 @@ void heap_watch_forks(void) {
 
 /* Both are reserved once; where one cannot be, its blocks are the general heap's. */
 static void span_all(void) {
-    uintptr_t base = UINTPTR_MAX, end = 0;
-    if (tray_prepare()) {
-        base = tray_zone.base;
-        end = base + tray_zone.bytes;
-    }
+    uintptr_t end = 0;
+    if (tray_prepare())
+        end = tray_zone.base + tray_zone.bytes;
     ebb_pool *made = ebb_pool_create(
         EBB_POOL_OPTIONS(.name = "malloc", .keep_margin_percent = POOL_MARGIN));
     if (made) {
         made->trim_ns = TRIM_NS;
         made->inner = true;
         atomic_store_explicit(&pool, made, memory_order_release);
-        base = size_smaller(base, range.base);
         end = size_larger(end, range.base + range.bytes);
     }
-    if (base >= end)
-        return;
-    __atomic_store_n(&heap_span.base, base, __ATOMIC_RELAXED);
-    __atomic_store_n(&heap_span.bytes, end - base, __ATOMIC_RELEASE);
+    __atomic_store_n(&heap_end, end, __ATOMIC_RELEASE);
 }
 
 static void make_key(void) {

@@ -135,18 +135,14 @@ struct here {
 
 extern HIDDEN __thread struct here here __attribute__((tls_model("initial-exec")));
 
-/* Addresses at which blocks of scopes may lie: the zone of trays, the range of ebb, and all between
- * them. One comparison rules all others out. Empty before the first scope. */
-extern HIDDEN struct heap_span {
-    uintptr_t base;
-    size_t bytes;
-} heap_span;
+/* The end of the zone of trays and of the range of ebb: no block of a scope lies above. All others
+ * do, where the system places reservations as it is asked to (base/os.c), so that one comparison
+ * rules them out. 0 before the first scope. */
+extern HIDDEN uintptr_t heap_end;
 
 static inline bool heap_may_hold(uintptr_t addr) {
-    /* base, relaxed: whoever has a block of a scope has it from who saw it made.
-     * bytes, acquire: pairs with span_all(); who frees another block there looks at the zone */
-    return addr - __atomic_load_n(&heap_span.base, __ATOMIC_RELAXED) <
-           __atomic_load_n(&heap_span.bytes, __ATOMIC_ACQUIRE);
+    /* acquire: pairs with span_all(); who frees another block below looks at the zone */
+    return addr < __atomic_load_n(&heap_end, __ATOMIC_ACQUIRE);
 }
 
 /* ---- heap.c ---- */
