@@ -20,7 +20,7 @@ static inline void *door_alloc(size_t bytes, const void *caller) {
     if (__builtin_expect(!scope, 1))
         return je_malloc(bytes);
     void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
-    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(scope, bytes, caller);
+    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, scope, caller);
 }
 
 static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {

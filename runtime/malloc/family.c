@@ -7,6 +7,7 @@
  * posix_memalign() returns its error and keeps errno. A size above PTRDIFF_MAX is ENOMEM.
  */
 #include "malloc/door.h"
+#include "malloc/gate.h"
 #include "malloc/theirs.h"
 #include "malloc/trim.h"
 #include "malloc/used.h"
@@ -28,6 +29,18 @@ static void *no_memory(void) {
 }
 
 /* What is above PTRDIFF_MAX jemalloc refuses. */
+#ifdef GATE
+
+FAMILY GATE void *malloc(GATE_ARGUMENT size_t bytes) {
+    __asm__(GATE_ALLOC);
+}
+
+FAMILY GATE void free(GATE_ARGUMENT void *block) {
+    __asm__(GATE_FREE);
+}
+
+#else
+
 FAMILY FRONT_HOT void *malloc(size_t bytes) {
     return door_alloc(bytes, CALLER);
 }
@@ -35,6 +48,8 @@ FAMILY FRONT_HOT void *malloc(size_t bytes) {
 FAMILY FRONT_HOT void free(void *block) {
     door_free(block);
 }
+
+#endif
 
 FAMILY void *calloc(size_t count, size_t bytes) {
     size_t all;

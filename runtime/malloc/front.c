@@ -58,14 +58,14 @@ static inline void *alloc_in(struct scope *scope, size_t bytes, size_t align, co
     return LIKELY(block) ? block : alloc_small(scope, bytes, align, key);
 }
 
-void *front_alloc_scoped(struct scope *scope, size_t bytes, const void *caller) {
+void *front_alloc_scoped(size_t bytes, struct scope *scope, const void *caller) {
     void *block = alloc_in(scope, bytes, TRAY_GRANULE, caller);
     return LIKELY(block) ? block : je_malloc(bytes);
 }
 
 void *front_alloc(size_t bytes, const void *caller) {
     struct scope *scope = here.scope;
-    return scope ? front_alloc_scoped(scope, bytes, caller) : je_malloc(bytes);
+    return scope ? front_alloc_scoped(bytes, scope, caller) : je_malloc(bytes);
 }
 
 /* Of so much zeroed memory a program may touch little, and could not have all of it: from here on

@@ -12,6 +12,7 @@
  * call them ([new.delete] of the C++ standard says which one calls which): see theirs.h.
  */
 #include "malloc/door.h"
+#include "malloc/gate.h"
 #include "malloc/theirs.h"
 
 #include "base/size.h"
@@ -359,9 +360,19 @@ static inline bool delete_many_aligned_is_ours(void) {
                           (theirs_any *)ours_delete_many_aligned);
 }
 
+#ifdef GATE
+
+GATE void _ZdlPv(GATE_ARGUMENT void *block) {
+    __asm__(GATE_FREE);
+}
+
+#else
+
 void _ZdlPv(void *block) {
     door_free(block);
 }
+
+#endif
 
 void _ZdaPv(void *block) {
     if (delete_is_ours())
