@@ -161,15 +161,18 @@ static inline void *make_general(size_t bytes) {
     return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, CALLER);
 }
 
-/* In a scope it has nothing to keep over a call. */
-static inline void *make(size_t bytes, const void *caller) {
-    if (GUARDED)
-        return make_by_calls(bytes, 0, caller);
-    struct scope *scope = here.scope;
-    if (!scope)
-        return make_general(bytes);
+/* Apart from the rest, so that it has nothing to keep over a call. */
+static __attribute__((noinline)) void *make_scoped(size_t bytes, struct scope *scope,
+                                                   const void *caller) {
     void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
+}
+
+static inline void *make(size_t bytes) {
+    struct scope *scope = here.scope;
+    if (GUARDED)
+        return make_by_calls(bytes, 0, CALLER);
+    return __builtin_expect(!scope, 1) ? make_general(bytes) : make_scoped(bytes, scope, CALLER);
 }
 
 /* As libstdc++: where no block can lie as is wished, no handler is asked. */
@@ -286,11 +289,11 @@ static __attribute__((noinline)) void *ask_aligned_nothrow(bool many, size_t byt
 /* ---- new, each form ---- */
 
 void *_Znwm(size_t bytes) {
-    return make(bytes, CALLER);
+    return make(bytes);
 }
 
 void *_Znam(size_t bytes) {
-    return new_is_ours() ? make(bytes, CALLER) : _Znwm(bytes);
+    return new_is_ours() ? make(bytes) : _Znwm(bytes);
 }
 
 void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag) {
