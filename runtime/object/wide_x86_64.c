@@ -10,14 +10,33 @@
  */
 #include "object/wide.h"
 
+#include <cpuid.h>
 #include <immintrin.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define WIDE __attribute__((target("avx2")))
 #define WIDE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
+/* __builtin_cpu_supports() would have the compiler's own library ask for all there is, as soon as
+ * this one is loaded, and touch pages for it. */
+__attribute__((target("xsave"))) static bool look(void) {
+    const unsigned saved = 6; /* by the system: both halves of the registers */
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & bit_OSXSAVE &&
+           (_xgetbv(0) & saved) == saved && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) &&
+           ebx & bit_AVX2;
+}
+
 bool wide_is_here(void) {
-    return __builtin_cpu_supports("avx2");
+    enum { UNKNOWN, ABSENT, PRESENT };
+    static atomic_int known;
+    int found = atomic_load_explicit(&known, memory_order_relaxed); /* relaxed: a fact by itself */
+    if (found == UNKNOWN) {
+        found = look() ? PRESENT : ABSENT;
+        atomic_store_explicit(&known, found, memory_order_relaxed);
+    }
+    return found == PRESENT;
 }
 
 /* ---- rows ---- */

@@ -415,9 +415,14 @@ static void note_other(struct learning *learning) {
     learning->patience = more_patience(learning->patience);
 }
 
-/* They have most of their keys in common. */
+/* They have most of their keys in common. __builtin_popcountll() may be a call, far off. */
 static bool are_kin(uint64_t keys, uint64_t others) {
-    return __builtin_popcountll(keys & others) > __builtin_popcountll(keys ^ others);
+    int margin = 0;
+    for (uint64_t common = keys & others; common; common &= common - 1)
+        margin++;
+    for (uint64_t apart = keys ^ others; apart; apart &= apart - 1)
+        margin--;
+    return margin > 0;
 }
 
 /* The plan has done nothing wrong: it gives way only to a longer one, as coarse as it is. */

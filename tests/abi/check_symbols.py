@@ -3,7 +3,8 @@
 """check_symbols.py LIBRARY MAP INCLUDE_DIR - what libebb.so shows to the programs that load it.
 
 The version script, the public headers and the library itself must name the same functions, and
-nothing of the jemalloc inside may be seen from outside. TAP.
+nothing of the jemalloc inside may be seen from outside. What its compiler adds would make pages of
+the library resident that nobody needs. TAP.
 """
 
 import pathlib
@@ -31,6 +32,12 @@ def exports(library):
         if kind != "A":
             found[name] = version.lstrip("@")
     return found
+
+
+def places(library):
+    """Where what the library defines is, by name."""
+    rows = (line.split() for line in run("nm", "--defined-only", library).splitlines())
+    return {name: int(at, 16) for at, _, name in rows}
 
 
 def mapped(path):
@@ -70,6 +77,10 @@ def cases(library, version_map, folder):
                                                in seen.items() if version != VERSION]
     yield "jemalloc_is_no_library_that_is_loaded", [name for name in dynamic(library, "NEEDED")
                                                     if "jemalloc" in name]
+    where = places(library)
+    compilers = r"__cpu_" if "ebb_jemalloc_free" in where else r"__cpu_|__popcount"
+    yield "nothing_of_the_compilers_library_is_inside", [name for name in where
+                                                         if re.match(compilers, name)]
     soname = dynamic(library, "SONAME")
     yield "library_is_called_libebb_so_0", [] if soname == ["libebb.so.0"] else soname or ["none"]
 
