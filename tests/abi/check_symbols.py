@@ -3,8 +3,8 @@
 """check_symbols.py LIBRARY MAP INCLUDE_DIR - what libebb.so shows to the programs that load it.
 
 The version script, the public headers and the library itself must name the same functions, and
-nothing of the jemalloc inside may be seen from outside. What its compiler adds would make pages of
-the library resident that nobody needs. TAP.
+nothing of the jemalloc inside may be seen from outside. And what would make pages of the library
+resident that nobody needs: what its compiler adds, and another order of its parts. TAP.
 """
 
 import pathlib
@@ -13,6 +13,11 @@ import subprocess
 import sys
 
 VERSION = "EBB_0.1"
+# Each in its part of the library, as runtime/meson.build lists them.
+STEPS = ["ebb_region_open", "ebb_region_alloc_slow", "ebb_region_release_slow", "ebb_region_close",
+         "ebb_promote", "ebb_step_begin", "ebb_step_end"]
+BEHIND = ["ebb_device_count", "ebb_region_send", "ebb_report_region", "ebb_batch_collate",
+          "ebb_tensor_new"]
 ALLOCATORS = set("""malloc free calloc realloc reallocarray memalign posix_memalign aligned_alloc
     valloc pvalloc malloc_usable_size malloc_stats mallinfo mallopt
     mallocx rallocx xallocx sallocx dallocx sdallocx nallocx mallctl mallctlnametomib mallctlbymib
@@ -81,6 +86,8 @@ def cases(library, version_map, folder):
     compilers = r"__cpu_" if "ebb_jemalloc_free" in where else r"__cpu_|__popcount"
     yield "nothing_of_the_compilers_library_is_inside", [name for name in where
                                                          if re.match(compilers, name)]
+    end = max(where[name] for name in STEPS)
+    yield "what_steps_run_is_in_front_of_the_rest", [name for name in BEHIND if where[name] < end]
     soname = dynamic(library, "SONAME")
     yield "library_is_called_libebb_so_0", [] if soname == ["libebb.so.0"] else soname or ["none"]
 
