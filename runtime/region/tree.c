@@ -196,18 +196,23 @@ static bool find_parent(const struct ebb_region_options *options, struct region 
     return *parent != NULL;
 }
 
-/* What measures takes nothing from a pool, whichever is named. */
-static bool suits_parent(const struct ebb_region_options *options, const struct region *parent) {
+/* What measures takes nothing from a pool, whichever is named. NULL, or why the two disagree. */
+static const char *disagreement(const struct ebb_region_options *options,
+                                const struct region *parent) {
     if (parent->measuring)
-        return true;
-    return !options->measure && (!options->pool || options->pool == pool_outside(parent->pool));
+        return NULL;
+    if (options->measure)
+        return "has memory and does not measure";
+    return !options->pool || options->pool == pool_outside(parent->pool) ? NULL
+                                                                         : "is of another pool";
 }
 
 static struct ebb_pool *choose_pool(const struct ebb_region_options *options,
                                     const struct region *parent) {
-    if (parent && !suits_parent(options, parent)) {
-        error_set(EBB_E_ARGUMENT, "region '%s': its parent '%s' is of another pool",
-                  options->name ? options->name : "region", parent->name);
+    const char *wrong = parent ? disagreement(options, parent) : NULL;
+    if (wrong) {
+        error_set(EBB_E_ARGUMENT, "region '%s': its parent '%s' %s",
+                  options->name ? options->name : "region", parent->name, wrong);
         return NULL;
     }
     if (parent)

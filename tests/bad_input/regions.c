@@ -114,10 +114,10 @@ static void options_that_make_no_sense_open_nothing(void **state) {
     }
     ebb_region wrong = OPEN(.name = "wrong", .parent = court->root, .pool = court->other_pool);
     assert_false(ebb_region_is_open(wrong));
-    court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, "wrong", "root", NULL);
+    court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, "wrong", "root", "another pool", NULL);
     wrong = OPEN(.name = "wrong", .parent = court->root, .measure = true);
     assert_false(ebb_region_is_open(wrong));
-    court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, NULL);
+    court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, "root", "does not measure", NULL);
     wrong = OPEN(.parent = court->closed);
     assert_false(ebb_region_is_open(wrong));
     court_refused(court, ebb_last_error(), EBB_E_STALE, NULL);
