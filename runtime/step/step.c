@@ -135,7 +135,8 @@ static ebb_step begin(ebb_site *site, ebb_region parent, uint64_t tag) {
                   (unsigned long long)tag);
         return none;
     }
-    if (!lane_take(site, parent.lane ? region_peek(parent) : NULL, tag, &ticket))
+    struct region *above = parent.lane ? region_find(parent) : NULL;
+    if ((parent.lane && !above) || !lane_take(site, above, tag, &ticket))
         return none;
     ebb_region region = open_region(ticket.lane, parent);
     if (ebb_region_is_open(region))

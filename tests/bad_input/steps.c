@@ -30,8 +30,12 @@ static void a_step_needs_a_site_and_an_open_parent(void **state) {
     court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, "5", NULL);
     assert_false(ebb_region_is_open(ebb_step_begin_under(NULL, court->root, 5).region));
     court_refused(court, ebb_last_error(), EBB_E_ARGUMENT, NULL);
+    struct ebb_pool_stats before = {.size = sizeof before}, after = before;
+    assert_int_equal(ebb_process_read_stats(&before), 0);
     assert_false(ebb_region_is_open(ebb_step_begin_under(site, court->closed, 5).region));
     court_refused(court, ebb_last_error(), EBB_E_STALE, NULL);
+    assert_int_equal(ebb_process_read_stats(&after), 0); /* nor got the site any memory for it */
+    assert_memory_equal(&before, &after, sizeof before);
     assert_int_equal(ebb_site_destroy(site), 0); /* no step is open */
 }
 
