@@ -155,8 +155,9 @@ EBB_API void ebb_lease_drop(ebb_lease *lease);
  * elements, NULL: row-major. Shape and strides are read once, so they may lie in the slot. Its
  * deleter: C, any thread, once; a forked child may call it. Any thread. NULL on failure:
  * EBB_E_PARCEL (not in what was sent), EBB_E_SHAPE, EBB_E_SIZE, EBB_E_DTYPE, EBB_E_EXCHANGE (type
- * that some consumers misread, negative strides, not aligned), EBB_E_MEMORY, EBB_E_ARGUMENT (no
- * lease).
+ * that some consumers misread, negative strides, `offset` no multiple of an element's bytes, of a
+ * complex one's part), EBB_E_MEMORY, EBB_E_ARGUMENT (no lease). Some consumers want multiples of
+ * EBB_STORAGE_ALIGN, which is up to the sender here.
  */
 EBB_API EBB_NODISCARD struct DLManagedTensor *
 ebb_lease_export(ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,

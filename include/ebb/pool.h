@@ -209,8 +209,9 @@ struct ebb_pool_stats {
     uint64_t held;               /* pages under exports that outlived their region */
 };
 
-/* Fills *stats (its `size` field must be set). Of a shared pool all is summed over its slots, peaks
- * too, which need not have been at the same time. Errors: EBB_E_ARGUMENT. Regions quiescent. */
+/* Fills *stats (its `size` field must be set). Of a shared pool all is summed over the slots that
+ * this process wrote to, peaks too, which need not have been at the same time; what it only opened
+ * as parcels counts nowhere. Errors: EBB_E_ARGUMENT. Regions quiescent. */
 EBB_API int ebb_pool_read_stats(ebb_pool *pool, struct ebb_pool_stats *stats);
 
 /* The same figures, peaks too, summed over all pools of the process. */

@@ -14,7 +14,9 @@
  * Each step of each sequence is a row of any number of further dimensions, which all forms keep
  * at the end. Every function here makes its result in the region that the caller names, whoever
  * owns the input, copies each byte of the payload once, and takes inputs of any strides. Inputs
- * may be views. All or nothing: on failure the region is as it was.
+ * may be views. All or nothing: on failure the region is as it was. A list that is NULL is refused
+ * as one of the wrong count: EBB_E_EMPTY where it is of sequences to read, EBB_E_LENGTH_COUNT where
+ * it is of lengths, or for results.
  *
  * The packed form is that of torch.nn.utils.rnn.PackedSequence. Where torch cuts, wraps or leaves
  * things undefined, ebb does not:
