@@ -157,8 +157,9 @@ static struct ebb_piece *cold_anywhere(struct pages *pages, const struct pages_w
 
 static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
     if (wish->least > wish->most_cold) {
-        error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, limit leaves %zu", wish->least,
-                  wish->room);
+        error_set(EBB_E_POOL_LIMIT,
+                  "%zu bytes of pages asked, limit leaves %zu of %zu in pool '%s'", wish->least,
+                  wish->room, wish->limit, wish->pool);
         return NULL;
     }
     struct ebb_piece *near = cold_near(wish);

@@ -51,6 +51,8 @@ struct pages_wish {
     size_t want_cold; /* take up to this where pages are cold */
     size_t most_cold; /* bytes that may be made resident: what the pool's limit leaves */
     size_t room;      /* what the limit leaves once cached pages are given back, for error texts */
+    size_t limit;     /* for these, too: the limit, and whose it is */
+    const char *pool;
     bool whole;       /* the run need not grow later, but must be one piece */
     bool exact;       /* more will hardly be needed */
     bool work;        /* for ebb's own work: no step needs it */

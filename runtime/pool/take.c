@@ -236,6 +236,8 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     *gained = 0;
     bounded.most_cold = pool_most_cold(pool);
     bounded.room = room_of(pool, 0);
+    bounded.limit = pool->limit_reserved;
+    bounded.pool = pool->name;
     size_t room = room_wanted(pool, run, &bounded);
     struct ebb_piece *taken = room ? take_with_room(pool, run, bounded, room, gained)
                                    : take_or_less(pool, run, bounded, gained);

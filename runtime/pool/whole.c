@@ -66,8 +66,10 @@ struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish 
     size_t like = size_smaller(pages->run_bytes + pages->hot_bytes, WHOLE_MOST);
     like = size_align_down(size_smaller(like, wish->most_cold), CHUNK_ALIGN);
     if (least > wish->most_cold) {
-        error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, in a slab of %zu; limit leaves %zu",
-                  wish->least, least, wish->room);
+        error_set(EBB_E_POOL_LIMIT,
+                  "%zu bytes of pages asked, in a slab of %zu; limit leaves %zu of %zu in pool "
+                  "'%s'",
+                  wish->least, least, wish->room, wish->limit, wish->pool);
         return NULL;
     }
     if (!(like > least && try_to_add(pages, like)) && !add(pages, least))

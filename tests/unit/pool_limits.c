@@ -138,7 +138,7 @@ static void cached_pages_give_way_to_a_run_that_grows_in_place(void **state) {
     assert_int_equal(ebb_region_close(other), 0);
     block_of(region, 233 * PAGE, 64);
     assert_no_block(ebb_region_alloc(region, 23 * PAGE + 1, 64), EBB_E_POOL_LIMIT);
-    assert_text_names("98304 bytes of pages asked, limit leaves 32768");
+    assert_text_names("98304 bytes of pages asked, limit leaves 32768 of 1048576 in pool 'pool'");
     assert_int_equal(pool_stats_of(pool).cached, 8 * PAGE);
     block_of(region, 16 * PAGE, 64);
     assert_int_equal(pool_stats_of(pool).cached, 7 * PAGE); /* no more went than is missing */
