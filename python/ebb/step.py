@@ -62,6 +62,8 @@ class step(_ebb.Step):
     A generator, which goes on after it has returned, is no function for the decorator: it has its
     own `with ebb.step(...)` inside. Of one object that several generators have open in a thread or
     task, the step that was begun last ends first, whichever generator ends.
+    While a generator waits its step is current, and what is begun meanwhile without a parent or a
+    pool lies in it and ends with it at the latest.
 
     tag     what kind of step it is; kinds are planned apart (a padded length, say). Any integer:
             its lowest 64 bits count

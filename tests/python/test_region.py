@@ -671,6 +671,22 @@ class Steps(Refused):
         self.assertEqual((stats["steps"], stats["planned_steps"], stats["missed"]), (10, 8, 0))
         self.assertIsNone(ebb.current())
 
+    def test_steps_of_generators_that_take_turns_stand_apart_by_a_parent_or_a_pool(self):
+        def opened(**options):
+            with ebb.step("tests.turns", **options) as region:
+                yield region
+
+        with ebb.Region() as run:
+            for options in ({"parent": run}, {"pool": ebb.Pool()}, {}):
+                first, second = opened(**options), opened(**options)
+                outer, inner = next(first), next(second)
+                first.close()
+                self.assertFalse(outer.is_open)
+                self.assertIs(inner.is_open, bool(options), options)
+                second.close()
+                self.assertFalse(inner.is_open)
+                self.assertIs(ebb.current(), run)
+
     def test_tags_are_integers_of_any_kind(self):
         for tag in (numpy.int64(3), numpy.uint8(3), True, -3, 3 << 64):
             with ebb.step("tests.tags", tag) as region:
