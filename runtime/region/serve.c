@@ -388,14 +388,12 @@ static bool is_in_order(struct track *track, uint32_t key) {
     const struct track_slot *slot = &track->slots[id];
     if (id == track->plan->slot_count)
         return false;
-    bool late = track->passed < slot->passed || track->overdue_count;
-    if (slot->room && late && !(settle(track, slot) && is_free(track, slot)))
-        return false;
-    if (id > track->cursor) {
+    if (id > track->cursor) { /* before releases are passed that are those of slots between */
         note_unserved(track, id);
         skip(track, id);
     }
-    return true;
+    bool late = track->passed < slot->passed || track->overdue_count;
+    return !(slot->room && late) || (settle(track, slot) && is_free(track, slot));
 }
 
 /* The cursor tells nothing any more: it is behind all slots. */

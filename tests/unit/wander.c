@@ -172,12 +172,47 @@ static void without_memory_blocks_out_of_order_are_missed(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Two blocks, and one over both of their places once they have gone, beside a large one. */
+static void learn_two_below_one(ebb_site *site) {
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        (void)take(step, 16 * LOOSE, 4, 4);
+        unsigned char *first = take(step, LOOSE, 1, 1), *second = take(step, LOOSE, 2, 2);
+        leave(step, first, LOOSE, 1);
+        leave(step, second, LOOSE, 2);
+        (void)take(step, 2 * LOOSE, 3, 3);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+/* The step looks ahead in vain: what was to be released until then is not waited for later. So the
+ * second block, which comes late, gets no slot. */
+static void without_memory_what_was_passed_is_not_served(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    learn_two_below_one(site);
+    short_of_memory = true;
+    ebb_step step = ebb_step_begin(site, 0);
+    (void)take(step, 16 * LOOSE, 4, 4);
+    unsigned char *first = take(step, LOOSE, 1, 1), *early = take(step, 2 * LOOSE, 3, 5);
+    unsigned char *second = take(step, LOOSE, 2, 2);
+    leave(step, first, LOOSE, 1);
+    unsigned char *third = take(step, 2 * LOOSE, 3, 3);
+    leave(step, early, 2 * LOOSE, 5);
+    leave(step, second, LOOSE, 2);
+    leave(step, third, 2 * LOOSE, 3);
+    assert_int_equal(ebb_step_end(step), 0);
+    short_of_memory = false;
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(loops_in_loops_are_served),
         STAGED(slots_serve_again_when_their_blocks_have_gone),
         STAGED(a_slot_whose_place_is_taken_is_none),
         STAGED(without_memory_blocks_out_of_order_are_missed),
+        STAGED(without_memory_what_was_passed_is_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
