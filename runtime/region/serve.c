@@ -514,7 +514,8 @@ enum track_turn track_turn(struct track *track, size_t bytes, uint32_t key) {
                    !pool_could_have(track->region->pool, size_align(bytes, EBB_PAGE), 0);
     if (!track->tight)
         return TRACK_FIRST;
-    if (!(key && track->plan->by_key) && !may_be_above(track, bytes))
+    bool by_key = track->wander.on || (key && track->plan->by_key);
+    if (!by_key && !may_be_above(track, bytes))
         return TRACK_LAST;
     return is_hopeless(track, bytes) ? TRACK_TOLD : TRACK_FIRST;
 }

@@ -206,6 +206,33 @@ static void without_memory_what_was_passed_is_not_served(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* It is asked before the pool is, and the arena stays. */
+static void where_there_are_no_pages_blocks_without_keys_are_served(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 1; k < 3; k++)
+            (void)take(step, LOOSE, k, k);
+        assert_non_null(ebb_region_alloc(step.region, LOOSE, 64));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats before = site_stats(site);
+    ebb_step step = ebb_step_begin(site, 0);
+    (void)take(step, LOOSE, 2, 2);
+    (void)take(step, LOOSE, 1, 1);
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_pool_trim(stage->pool, 0), 0);
+    assert_int_equal(ebb_pool_read_stats(stage->pool, &stats), 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, stats.reserved.current), 0);
+    assert_non_null(ebb_region_alloc(step.region, LOOSE, 64));
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).hits - before.hits, 3);
+    assert_int_equal(site_stats(site).missed, before.missed);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(loops_in_loops_are_served),
@@ -213,6 +240,7 @@ int main(void) {
         STAGED(a_slot_whose_place_is_taken_is_none),
         STAGED(without_memory_blocks_out_of_order_are_missed),
         STAGED(without_memory_what_was_passed_is_not_served),
+        STAGED(where_there_are_no_pages_blocks_without_keys_are_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
