@@ -190,8 +190,10 @@ void region_check_blocks(struct region *region) {
             check_block(region, block, &sums);
     for (struct ebb_piece *window = region->windows; window; window = window->next)
         check_window(region, window, &sums);
-    if (region->track)
+    if (region->track) {
         track_each_live(region_track(region), add_planned, &sums);
+        wander_check(region->track);
+    }
     CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
     CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
     CHECK_ALWAYS(region->padding == (region->metered ? sums.padding : 0));

@@ -162,3 +162,23 @@ uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t k
     }
     return plan->slot_count;
 }
+
+/* ---- checking ---- */
+
+static bool has_rank(const struct wander *wander, uint32_t rank) {
+    return ranks_above(&wander->live, rank - 1) == rank;
+}
+
+void wander_check(const struct track *track) {
+    const struct plan *plan = track->plan;
+    const struct plan_slot *below = NULL;
+    bool serves = track->arena || track->taken_over;
+    uint32_t count = track->wander.on && serves ? plan->placed_count : 0;
+    for (uint32_t at = 0; at < count; at++) {
+        uint32_t id = plan->places[at].slot;
+        bool live = track_is_live(track, &track->slots[id]);
+        CHECK_ALWAYS(has_rank(&track->wander, at + 1) == live);
+        CHECK_ALWAYS(!live || !below || is_apart(below, &plan->slots[id]));
+        below = live ? &plan->slots[id] : below;
+    }
+}

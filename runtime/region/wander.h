@@ -51,4 +51,7 @@ void wander_drop(struct track *track, uint32_t slot);
 /* The live slot of the place that is the first, by number, with the offset; slot_count: none. */
 uint32_t wander_find(const struct track *track, uint32_t place, uint32_t offset);
 
+/* Ends the process where the set is not that of the live slots, or two of these overlap. */
+void wander_check(const struct track *track);
+
 #endif

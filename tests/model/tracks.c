@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tracks.c - planned steps against everything that can go otherwise (see tracks.h). */
+/*
+ * tracks.c - planned steps against everything that can go otherwise (see tracks.h). (The linker has
+ * put a function of ours in the place of one that takes memory.)
+ */
 #include "model/tracks.h"
 
+#include "base/error.h"
 #include "step/draft.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ALLOCATIONS_EACH 60000 /* of one test; EBB_TRACK_ALLOCATIONS says otherwise */
 #define REPLAYS 12             /* of one plan */
+#define SHORT_EVERY 4          /* one in so many plans' steps have no memory to wander */
+
+void *__real_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
+void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
+
+static bool short_of_memory;
+
+void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
+    if (!short_of_memory || strcmp(name, "wander") != 0)
+        return __real_plan_pool_take(name, bytes, memory);
+    error_set(EBB_E_MEMORY, "no memory for what %s needs", name);
+    return NULL;
+}
 
 static struct plan *learn(struct dice *dice, const struct stream *stream, struct track *track,
                           ebb_region parent, unsigned kind, struct totals *totals) {
@@ -48,10 +66,12 @@ static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32
     assert_true(plan || (kind & PLAY_COARSE)); /* too many are small */
     assert_int_equal(track_follow(track, plan), 0);
     plan_drop(plan);
+    short_of_memory = dice_chance(dice, SHORT_EVERY);
     for (int i = 0; plan && i < REPLAYS; i++) {
         stream_mutate(dice, &stream, &mutant, wild);
         stream_play(dice, &mutant, track, parent, true, kind, totals);
     }
+    short_of_memory = false;
     end_track(track, memory);
 }
 
@@ -66,12 +86,13 @@ static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
     }
     fprintf(stderr,
             "# %llu steps, %llu allocations, %llu hits, %llu missed, %llu takeovers, %llu given "
-            "up, %llu born above, %llu guests, %llu wandered, %llu remote\n",
+            "up, %llu born above, %llu guests, %llu wandered and served %llu, %llu remote\n",
             (unsigned long long)totals.steps, (unsigned long long)totals.allocations,
             (unsigned long long)totals.hits, (unsigned long long)totals.missed,
             (unsigned long long)totals.takeovers, (unsigned long long)totals.given_up,
             (unsigned long long)totals.born, (unsigned long long)totals.guests,
-            (unsigned long long)totals.wandered, (unsigned long long)totals.remote);
+            (unsigned long long)totals.wandered, (unsigned long long)totals.strayed,
+            (unsigned long long)totals.remote);
     return totals;
 }
 

@@ -58,7 +58,7 @@ enum play_kind {
 
 struct totals {
     uint64_t steps, allocations, hits, missed, takeovers, given_up, born, guests, wandered, remote;
-    uint64_t refused;
+    uint64_t refused, strayed; /* strayed: blocks served in steps that wandered, since then */
 };
 
 /* One step in a region of its own under `parent`. */

@@ -278,6 +278,7 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
         track_finish(track, &seen);
         add_seen(totals, &seen);
         totals->wandered += track->wander.on;
+        totals->strayed += track->wander.blocks;
         for (uint32_t i = 0; i < 2 * STREAM_MOST; i++) /* what was born and not promoted is gone */
             if (step.blocks[i].at && is_born(&step, &step.blocks[i]))
                 step.blocks[i].at = NULL;
