@@ -392,7 +392,7 @@ static bool is_in_order(struct track *track, uint32_t key) {
         note_unserved(track, id);
         skip(track, id);
     }
-    bool late = track->passed < slot->passed || track->overdue_count;
+    bool late = track->serving && (track->passed < slot->passed || track->overdue_count);
     return !(slot->room && late) || (settle(track, slot) && is_free(track, slot));
 }
 
@@ -410,10 +410,10 @@ static void leave_order(struct track *track) {
 
 /* True if the request is not for the next slot, but for one with its key, wherever that is. */
 static bool wanders(struct track *track, uint32_t key) {
-    if (track->wander.on || !track->plan->by_key || !track->serving)
+    if (track->wander.on || !track->plan->by_key)
         return track->wander.on;
     bool in_order = is_in_order(track, key);
-    if (!in_order)
+    if (!in_order && track->serving)
         leave_order(track);
     return !in_order;
 }

@@ -233,6 +233,24 @@ static void where_there_are_no_pages_blocks_without_keys_are_served(void **state
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The first block takes the arena over. Those behind it come in another order than the plan's, each
+ * with its own size: none of them has grown. */
+static void a_step_that_was_taken_over_is_compared_by_its_keys(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        unsigned swaps = i == LEARNING;
+        ebb_step step = ebb_step_begin(site, 0);
+        (void)take(step, swaps ? 16 * LOOSE : LOOSE, 1, 1);
+        (void)take(step, swaps ? KEPT : LOOSE, 2 + swaps, 2);
+        (void)take(step, swaps ? LOOSE : KEPT, 3 - swaps, 3);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).takeovers, 1);
+    assert_int_equal(site_stats(site).plans, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(loops_in_loops_are_served),
@@ -241,6 +259,7 @@ int main(void) {
         STAGED(without_memory_blocks_out_of_order_are_missed),
         STAGED(without_memory_what_was_passed_is_not_served),
         STAGED(where_there_are_no_pages_blocks_without_keys_are_served),
+        STAGED(a_step_that_was_taken_over_is_compared_by_its_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
