@@ -151,8 +151,8 @@ uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t k
     wander->spare = (uint32_t)size_smaller(wander->spare + LOOKS_EACH, LOOKS_MOST);
     for (uint32_t from = at; wander->spare; wander->spare--) {
         uint32_t id = plan->by_key[at++];
+        *turn = at; /* also of what was in vain: the next request looks farther */
         if (suits(track, id, bytes, align)) {
-            *turn = at;
             wander->next = id + 1;
             return id;
         }

@@ -101,7 +101,10 @@ static struct ebb_region_stats take_trips(struct stage *stage, ebb_site *site, u
         leave(step, other, KEPT, 7);
     }
     assert_true(pattern_holds(kept, KEPT, 1));
+    struct ebb_pool_stats ungathered = pool_stats_of(stage->pool), gathered;
     assert_int_equal(ebb_region_read_stats(step.region, &stats), 0);
+    gathered = pool_stats_of(stage->pool);
+    assert_memory_equal(&ungathered, &gathered, sizeof gathered);
     assert_int_equal(ebb_check_pool(stage->pool), 0);
     assert_int_equal(ebb_step_end(step), 0);
     return stats;
@@ -172,6 +175,31 @@ static void without_memory_blocks_out_of_order_are_missed(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { MANY = 2000, LOOKS = 512, LOOKS_EACH = 8 };
+
+/* All slots of a key are taken but one that is far from its turn: no request looks at all of them,
+ * and some later one finds it. */
+static void a_request_looks_at_few_slots(void **state) {
+    static unsigned char *blocks[MANY];
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 0; k < MANY; k++)
+            blocks[k] = take(step, KEPT, 1, k);
+        if (i == LEARNING) {
+            leave(step, take(step, KEPT, 1, 0), KEPT, 0); /* it wanders from here on */
+            leave(step, blocks[MANY - 1], KEPT, MANY - 1);
+            unsigned requests = 0;
+            for (unsigned char *block = NULL; block != blocks[MANY - 1]; requests++)
+                block = take(step, KEPT, 1, 0);
+            assert_in_range(requests, 2, (MANY - LOOKS) / LOOKS_EACH + 1);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Two blocks, and one over both of their places once they have gone, beside a large one. */
 static void learn_two_below_one(ebb_site *site) {
     for (unsigned i = 0; i < LEARNING; i++) {
@@ -221,10 +249,9 @@ static void where_there_are_no_pages_blocks_without_keys_are_served(void **state
     ebb_step step = ebb_step_begin(site, 0);
     (void)take(step, LOOSE, 2, 2);
     (void)take(step, LOOSE, 1, 1);
-    struct ebb_pool_stats stats = {.size = sizeof stats};
     assert_int_equal(ebb_pool_trim(stage->pool, 0), 0);
-    assert_int_equal(ebb_pool_read_stats(stage->pool, &stats), 0);
-    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, stats.reserved.current), 0);
+    size_t pages = (size_t)pool_stats_of(stage->pool).reserved.current;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, pages), 0);
     assert_non_null(ebb_region_alloc(step.region, LOOSE, 64));
     assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
     assert_int_equal(ebb_step_end(step), 0);
@@ -256,6 +283,7 @@ int main(void) {
         STAGED(loops_in_loops_are_served),
         STAGED(slots_serve_again_when_their_blocks_have_gone),
         STAGED(a_slot_whose_place_is_taken_is_none),
+        STAGED(a_request_looks_at_few_slots),
         STAGED(without_memory_blocks_out_of_order_are_missed),
         STAGED(without_memory_what_was_passed_is_not_served),
         STAGED(where_there_are_no_pages_blocks_without_keys_are_served),
