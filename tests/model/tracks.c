@@ -56,11 +56,10 @@ static void end_track(struct track *track, ebb_region memory) {
     assert_int_equal(ebb_region_close(memory), 0);
 }
 
-static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32_t wild,
-                     struct totals *totals) {
+/* The track follows a plan of another step than before. */
+static void play_plan(struct dice *dice, struct track *track, ebb_region parent, unsigned kind,
+                      uint32_t wild, struct totals *totals) {
     static struct stream stream, mutant;
-    ebb_region memory;
-    struct track *track = make_track(&memory);
     stream_make(dice, &stream);
     struct plan *plan = learn(dice, &stream, track, parent, kind, totals);
     assert_true(plan || (kind & PLAY_COARSE)); /* too many are small */
@@ -72,6 +71,15 @@ static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32
         stream_play(dice, &mutant, track, parent, true, kind, totals);
     }
     short_of_memory = false;
+}
+
+static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32_t wild,
+                     struct totals *totals) {
+    ebb_region memory;
+    struct track *track = make_track(&memory);
+    do
+        play_plan(dice, track, parent, kind, wild, totals);
+    while (dice_chance(dice, 2));
     end_track(track, memory);
 }
 
