@@ -104,19 +104,19 @@ EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t alig
 EBB_API EBB_NODISCARD EBB_INLINE void *
 ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
     struct ebb_lane *lane = region.lane;
-    uintptr_t step = (bytes + (EBB_GRANULE - 1) + (bytes == 0)) & ~(EBB_GRANULE - 1);
-    uintptr_t start = lane->cursor;
-    if (align > EBB_GRANULE)
-        start = (start + align - 1) & ~(align - 1);
-    /* the room first, for where a plan serves there is none; a sum that overflows is refused by
-     * the next comparison */
-    if (start + step <= lane->limit && bytes <= EBB_SMALL_MAX_BYTES && align != 0 &&
-        align <= EBB_SMALL_MAX_ALIGN && (align & (align - 1)) == 0 &&
-        __builtin_expect(lane->generation == region.generation, 1)) {
-        lane->cursor = start + step;
-        *(uint16_t *)(lane->start_map + (start >> 3)) = (uint16_t)(bytes + 1);
-        lane->tally += bytes << 16 | 1;
-        return (void *)start;
+    if (bytes <= EBB_SMALL_MAX_BYTES && align != 0 && align <= EBB_SMALL_MAX_ALIGN &&
+        (align & (align - 1)) == 0) {
+        uintptr_t step = (bytes + (EBB_GRANULE - 1) + (bytes == 0)) & ~(EBB_GRANULE - 1);
+        uintptr_t start = lane->cursor;
+        if (align > EBB_GRANULE)
+            start = (start + align - 1) & ~(align - 1);
+        bool has_room = start + step <= lane->limit && lane->generation == region.generation;
+        if (__builtin_expect(has_room, 1)) {
+            lane->cursor = start + step;
+            *(uint16_t *)(lane->start_map + (start >> 3)) = (uint16_t)(bytes + 1);
+            lane->tally += bytes << 16 | 1;
+            return (void *)start;
+        }
     }
     const struct ebb_due *due = lane->due;
     bool is_due = due->request == (align << 32 | bytes) && align != 0 &&
