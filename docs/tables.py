@@ -165,30 +165,35 @@ def churn_cases(rows):
             if rows.value("churn", case, "ebb", "step_us") is not None and "." in case]
 
 
-def churn_line(rows, case):
-    def of(allocator, metric):
-        return rows.value("churn", case, allocator, metric)
+TIMES = ["step, us", "fastest peer", "glibc", "jemalloc"]
+PEAKS = ["peak, MiB", "smallest peer"]
 
-    mine = of("ebb", "step_us")
+
+def times_of(rows, case):
+    mine = rows.value("churn", case, "ebb", "step_us")
     fastest = rows.least("churn", case, "step_us", PEERS)
+    return [number(mine), f"{cut(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
+            *(cut(ratio(rows.value("churn", case, peer, "step_us"), mine))
+              for peer in ("glibc", "jemalloc"))]
+
+
+def peaks_of(rows, case):
+    mine = rows.value("churn", case, "ebb", "peak_rss_bytes")
     smallest = rows.least("churn", case, "peak_rss_bytes", PEERS)
-    return [
-        case,
-        number(mine),
-        f"{cut(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
-        cut(ratio(of("glibc", "step_us"), mine)),
-        cut(ratio(of("jemalloc", "step_us"), mine)),
-        raised(of("ebb", "footprint_ratio")),
-        number(ratio(of("ebb", "peak_rss_bytes"), MIB)),
-        f"{number(smallest[0] / MIB)} {smallest[1]}" if smallest else "-",
-        count_raised(of("ebb", "faults_per_step")),
-        count_raised(of("ebb", "syscalls_per_step")),
-    ]
+    return [number(ratio(mine, MIB)),
+            f"{number(smallest[0] / MIB)} {smallest[1]}" if smallest else "-"]
+
+
+def churn_line(rows, case):
+    def of(metric):
+        return rows.value("churn", case, "ebb", metric)
+
+    return [case, *times_of(rows, case), raised(of("footprint_ratio")), *peaks_of(rows, case),
+            count_raised(of("faults_per_step")), count_raised(of("syscalls_per_step"))]
 
 
 def churn_table(rows):
-    head = ["trace.view", "step, us", "fastest peer", "glibc", "jemalloc", "footprint",
-            "peak, MiB", "smallest peer", "faults", "calls"]
+    head = ["trace.view", *TIMES, "footprint", *PEAKS, "faults", "calls"]
     return table(head, [churn_line(rows, case) for case in churn_cases(rows)])
 
 
@@ -291,22 +296,8 @@ def say_spike(rows):
 
 
 def program_line(rows, label, case):
-    def of(allocator, metric):
-        return rows.value("churn", case, allocator, metric)
-
-    mine, peak = of("ebb", "step_us"), of("ebb", "peak_rss_bytes")
-    fastest = rows.least("churn", case, "step_us", PEERS)
-    smallest = rows.least("churn", case, "peak_rss_bytes", PEERS)
-    return [
-        label,
-        number(mine),
-        f"{cut(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
-        cut(ratio(of("glibc", "step_us"), mine)),
-        cut(ratio(of("jemalloc", "step_us"), mine)),
-        number(ratio(peak, MIB)),
-        f"{number(smallest[0] / MIB)} {smallest[1]}" if smallest else "-",
-        percent(of("ebb", "steady_hit_bytes_percent")),
-    ]
+    return [label, *times_of(rows, case), *peaks_of(rows, case),
+            percent(rows.value("churn", case, "ebb", "steady_hit_bytes_percent"))]
 
 
 def span_of(worse):
@@ -326,8 +317,7 @@ def say_extent(rows, metric, claim, verb, measure):
 
 
 def programs_part(rows, about):
-    head = ["recorded program", "step, us", "fastest peer", "glibc", "jemalloc", "peak, MiB",
-            "smallest peer", "bytes served, %"]
+    head = ["recorded program", *TIMES, *PEAKS, "bytes served, %"]
     said = [say_extent(rows, "step_us", "ebb is the fastest", "takes", "long"),
             say_extent(rows, "peak_rss_bytes", "It has the lowest peak of resident memory",
                        "needs", "much"),
