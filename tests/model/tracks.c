@@ -3,9 +3,9 @@
  * tracks.c - planned steps against everything that can go otherwise (see tracks.h). (The linker has
  * put a function of ours in the place of one that takes memory.)
  */
+#include "kit/short_of.h"
 #include "model/tracks.h"
 
-#include "base/error.h"
 #include "step/draft.h"
 
 #include <stdio.h>
@@ -15,18 +15,6 @@
 #define ALLOCATIONS_EACH 60000 /* of one test; EBB_TRACK_ALLOCATIONS says otherwise */
 #define REPLAYS 12             /* of one plan */
 #define SHORT_EVERY 4          /* one in so many plans' steps have no memory to wander */
-
-void *__real_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
-void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
-
-static bool short_of_memory;
-
-void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
-    if (!short_of_memory || strcmp(name, "wander") != 0)
-        return __real_plan_pool_take(name, bytes, memory);
-    error_set(EBB_E_MEMORY, "no memory for what %s needs", name);
-    return NULL;
-}
 
 static struct plan *learn(struct dice *dice, const struct stream *stream, struct track *track,
                           ebb_region parent, unsigned kind, struct totals *totals) {

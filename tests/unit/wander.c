@@ -4,24 +4,7 @@
  * who is not. (The linker has put a function of ours in the place of one that takes memory.)
  */
 #include "kit/passes.h"
-
-#include "region/plan.h"
-
-#include "base/error.h"
-
-#include <string.h>
-
-void *__real_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
-void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
-
-static bool short_of_memory;
-
-void *__wrap_plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
-    if (!short_of_memory || strcmp(name, "wander") != 0)
-        return __real_plan_pool_take(name, bytes, memory);
-    error_set(EBB_E_MEMORY, "no memory for what %s needs", name);
-    return NULL;
-}
+#include "kit/short_of.h"
 
 enum { TRIPS = 6, KEPT = 8 * KIB, LOOSE = 32 * KIB };
 
