@@ -27,8 +27,11 @@ static struct ebb_survivor *kept;   /* room for the longest list of one closing 
 static struct ebb_promoted cost;    /* of all promotions so far */
 static uint32_t kind_count, main_kind;
 
+/* Programs know the alignment where they allocate: most often it is that of malloc(). */
 static inline void *take(uint16_t region, size_t bytes, size_t align) {
-    return ebb_region_alloc(regions[region], bytes, align);
+    const size_t usual = (size_t)1 << SCRIPT_ALIGN_LOG2;
+    return align == usual ? ebb_region_alloc(regions[region], bytes, usual)
+                          : ebb_region_alloc(regions[region], bytes, align);
 }
 
 static inline void *take_zeroed(uint16_t region, size_t bytes, size_t align) {
