@@ -13,14 +13,17 @@
 
 #include <errno.h>
 
+/* In a scope. */
+static inline void *door_alloc_scoped(size_t bytes, struct scope *scope, const void *caller) {
+    void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
+    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, scope, caller);
+}
+
 static inline void *door_alloc(size_t bytes, const void *caller) {
     struct scope *scope = here.scope;
     if (GUARDED)
         return guard_alloc(bytes, GUARD_ALIGN, caller);
-    if (__builtin_expect(!scope, 1))
-        return je_malloc(bytes);
-    void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
-    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, scope, caller);
+    return __builtin_expect(!scope, 1) ? je_malloc(bytes) : door_alloc_scoped(bytes, scope, caller);
 }
 
 static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {

@@ -32,7 +32,7 @@ static void *no_memory(void) {
 #ifdef GATE
 
 FAMILY GATE void *malloc(GATE_ARGUMENT size_t bytes) {
-    __asm__(GATE_ALLOC);
+    __asm__(GATE_SCOPE "jne gate_alloc_scoped\n" BODY_MALLOC(BODY_MALLOC_SLOW));
 }
 
 FAMILY GATE void free(GATE_ARGUMENT void *block) {

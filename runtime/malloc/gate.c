@@ -4,9 +4,8 @@
 
 #ifdef GATE
 
-FRONT_HOT void *gate_alloc_scoped(size_t bytes, struct scope *scope, const void *caller) {
-    void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
-    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, scope, caller);
+FRONT_HOT void *gate_alloc_scoped(size_t bytes, struct scope *scope) {
+    return door_alloc_scoped(bytes, scope, __builtin_return_address(0));
 }
 
 FRONT_HOT void gate_free_low(void *block) {

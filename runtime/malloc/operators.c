@@ -168,7 +168,7 @@ static __attribute__((noinline)) void *make_scoped(size_t bytes, struct scope *s
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
 }
 
-static inline void *make(size_t bytes) {
+static inline __attribute__((unused)) void *make(size_t bytes) {
     struct scope *scope = here.scope;
     if (GUARDED)
         return make_by_calls(bytes, 0, CALLER);
@@ -216,8 +216,8 @@ static inline void *make_aligned_nothrow(size_t bytes, size_t align, nothrow tag
 }
 
 FAMILY FRONT_HOT void *_Znwm(size_t bytes);
-FAMILY void *_Znam(size_t bytes);
-FAMILY void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag);
+FAMILY FRONT_HOT void *_Znam(size_t bytes);
+FAMILY FRONT_HOT void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag);
 FAMILY void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag);
 FAMILY void *_ZnwmSt11align_val_t(size_t bytes, align_val align);
 FAMILY void *_ZnamSt11align_val_t(size_t bytes, align_val align);
@@ -288,6 +288,55 @@ static __attribute__((noinline)) void *ask_aligned_nothrow(bool many, size_t byt
 
 /* ---- new, each form ---- */
 
+#ifdef GATE
+
+FRONT_HOT void *gate_new_scoped(size_t bytes, struct scope *scope) {
+    return make_scoped(bytes, scope, CALLER);
+}
+
+FRONT_HOT void *gate_new_slow(size_t bytes) {
+    return make_general(bytes);
+}
+
+#define GATE_NEW GATE_SCOPE "jne gate_new_scoped\n" BODY_MALLOC("gate_new_slow")
+
+/* As new_is_ours(). A jump follows if not. */
+#define GATE_NEW_OURS               \
+    "leaq ours_new(%rip), %rax\n\t" \
+    "cmpq _Znwm@GOTPCREL(%rip), %rax\n\t"
+
+GATE void *_Znwm(GATE_ARGUMENT size_t bytes) {
+    __asm__(GATE_NEW);
+}
+
+GATE void *_Znam(GATE_ARGUMENT size_t bytes) {
+    __asm__(GATE_NEW_OURS "jne _Znwm@PLT\n\t" GATE_NEW);
+}
+
+/* The gate loses the tag, of which there is no more to know than its type. */
+static const char any_tag;
+
+FRONT_HOT void *gate_nothrow_scoped(size_t bytes, struct scope *scope) {
+    void *block = door_alloc_scoped(bytes, scope, CALLER);
+    return block ? block : try_theirs(bytes, 0, &any_tag, CALLER);
+}
+
+FRONT_HOT void *gate_nothrow_slow(size_t bytes) {
+    void *block = je_malloc(bytes);
+    return block ? block : try_theirs(bytes, 0, &any_tag, CALLER);
+}
+
+void *gate_nothrow_theirs(size_t bytes, nothrow tag) {
+    return ask_nothrow(false, bytes, tag);
+}
+
+GATE void *_ZnwmRKSt9nothrow_t(GATE_ARGUMENT size_t bytes, GATE_ARGUMENT nothrow tag) {
+    __asm__(GATE_NEW_OURS "jne gate_nothrow_theirs\n\t"
+            GATE_SCOPE "jne gate_nothrow_scoped\n" BODY_MALLOC("gate_nothrow_slow"));
+}
+
+#else
+
 void *_Znwm(size_t bytes) {
     return make(bytes);
 }
@@ -299,6 +348,8 @@ void *_Znam(size_t bytes) {
 void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag) {
     return new_is_ours() ? make_nothrow(bytes, 0, tag, CALLER) : ask_nothrow(false, bytes, tag);
 }
+
+#endif
 
 void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag) {
     return new_many_is_ours() ? make_nothrow(bytes, 0, tag, CALLER) : ask_nothrow(true, bytes, tag);
@@ -326,7 +377,7 @@ void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow 
 /* ---- delete ---- */
 
 FAMILY FRONT_HOT void _ZdlPv(void *block);
-FAMILY void _ZdaPv(void *block);
+FAMILY FRONT_HOT void _ZdaPv(void *block);
 FAMILY void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag);
 FAMILY void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag);
 FAMILY void _ZdlPvm(void *block, size_t bytes);
@@ -369,13 +420,17 @@ GATE void _ZdlPv(GATE_ARGUMENT void *block) {
     __asm__(GATE_FREE);
 }
 
+GATE void _ZdaPv(GATE_ARGUMENT void *block) {
+    __asm__("leaq ours_delete(%rip), %rax\n\t"
+            "cmpq _ZdlPv@GOTPCREL(%rip), %rax\n\t"
+            "jne _ZdlPv@PLT\n\t" GATE_FREE);
+}
+
 #else
 
 void _ZdlPv(void *block) {
     door_free(block);
 }
-
-#endif
 
 void _ZdaPv(void *block) {
     if (delete_is_ours())
@@ -383,6 +438,8 @@ void _ZdaPv(void *block) {
     else
         _ZdlPv(block);
 }
+
+#endif
 
 void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag) {
     (void)tag;
