@@ -9,7 +9,8 @@
 
 set -eu
 
-names='malloc calloc realloc free malloc_usable_size mallocx dallocx mallctl malloc_conf'
+names='malloc calloc realloc aligned_alloc free malloc_usable_size mallocx dallocx mallctl
+    malloc_conf'
 inner='malloc_default free_default sz_size2index_tab sz_index2size_tab tsd_tls'
 output=$1 objcopy=$2
 shift 2

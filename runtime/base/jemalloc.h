@@ -16,6 +16,7 @@
 #define je_malloc ebb_jemalloc_malloc
 #define je_calloc ebb_jemalloc_calloc
 #define je_realloc ebb_jemalloc_realloc
+#define je_aligned_alloc ebb_jemalloc_aligned_alloc
 #define je_free ebb_jemalloc_free
 #define je_malloc_usable_size ebb_jemalloc_malloc_usable_size
 #define je_mallocx ebb_jemalloc_mallocx

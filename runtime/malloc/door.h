@@ -27,7 +27,10 @@ static inline void *door_alloc(size_t bytes, const void *caller) {
 }
 
 static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {
-    return GUARDED ? guard_alloc_zeroed(bytes, caller) : front_alloc_zeroed(bytes, caller);
+    if (GUARDED)
+        return guard_alloc_zeroed(bytes, caller);
+    return __builtin_expect(!here.scope, 1) ? general_alloc_zeroed(bytes)
+                                            : front_alloc_zeroed(bytes, caller);
 }
 
 /* Keeps errno. Reading that is a call, so the common path does not. */
@@ -39,10 +42,19 @@ static inline void *door_alloc_aligned(size_t bytes, size_t align, const void *c
         errno = before;
         return block;
     }
-    void *block = scope && align > TRAY_GRANULE && align <= EBB_PAGE
+    if (__builtin_expect(!scope, 1))
+        return general_alloc_aligned(bytes, align);
+    void *block = align > TRAY_GRANULE && align <= EBB_PAGE
                       ? front_alloc_quick(scope, bytes, align, caller)
                       : NULL;
     return __builtin_expect(block != NULL, 1) ? block : front_alloc_aligned(bytes, align, caller);
+}
+
+/* Whether jemalloc's realloc() does all that there is to do. Above some size of no memory it leaves
+ * errno alone. */
+static inline bool door_resizes_general(const void *block, size_t bytes) {
+    return !GUARDED && block && !heap_may_hold((uintptr_t)block) && !here.scope &&
+           bytes - 1 < RANGE_MOST;
 }
 
 static inline void *door_resize(void *block, size_t bytes, const void *caller) {

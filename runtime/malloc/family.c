@@ -23,7 +23,7 @@
 #define FAMILY __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-static void *no_memory(void) {
+static __attribute__((cold, noinline)) void *no_memory(void) {
     errno = ENOMEM;
     return NULL;
 }
@@ -51,14 +51,14 @@ FAMILY FRONT_HOT void free(void *block) {
 
 #endif
 
-FAMILY void *calloc(size_t count, size_t bytes) {
+FAMILY FRONT_HOT void *calloc(size_t count, size_t bytes) {
     size_t all;
     if (!size_multiply(count, bytes, &all) || all > PTRDIFF_MAX)
         return no_memory();
     return door_alloc_zeroed(all, CALLER);
 }
 
-static void *resize(void *block, size_t bytes, const void *caller) {
+static __attribute__((noinline)) void *resize(void *block, size_t bytes, const void *caller) {
     if (bytes > PTRDIFF_MAX)
         return no_memory();
     if (!block || bytes)
@@ -67,7 +67,9 @@ static void *resize(void *block, size_t bytes, const void *caller) {
     return NULL;
 }
 
-FAMILY void *realloc(void *block, size_t bytes) {
+FAMILY FRONT_HOT void *realloc(void *block, size_t bytes) {
+    if (__builtin_expect(door_resizes_general(block, bytes), 1))
+        return je_realloc(block, bytes);
     return resize(block, bytes, CALLER);
 }
 
@@ -105,7 +107,7 @@ static void *aligned_up(size_t align, size_t bytes, const void *caller) {
         return no_memory();
     if (align & (align - 1))
         align = (size_t)1 << (64 - __builtin_clzll(align));
-    return align > PTRDIFF_MAX ? no_memory() : aligned(align, bytes, caller);
+    return align > PTRDIFF_MAX ? no_memory() : aligned(size_larger(align, 1), bytes, caller);
 }
 
 FAMILY void *memalign(size_t align, size_t bytes) {
@@ -149,7 +151,7 @@ FAMILY void *pvalloc(size_t bytes) {
 /* ---- sizes ---- */
 
 FAMILY size_t malloc_usable_size(void *block) {
-    return block ? door_usable(block) : 0;
+    return door_usable(block);
 }
 
 FAMILY void free_sized(void *block, size_t bytes);

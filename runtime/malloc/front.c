@@ -76,26 +76,13 @@ void *front_alloc(size_t bytes, const void *caller) {
 void *front_alloc_zeroed(size_t bytes, const void *caller) {
     struct scope *scope = bytes < ZEROED_MOST ? here.scope : NULL;
     void *block = scope ? alloc_in(scope, bytes, TRAY_GRANULE, caller) : NULL;
-    return block ? memset(block, 0, bytes) : je_calloc(1, bytes);
-}
-
-static void *general_aligned(size_t bytes, size_t align) {
-    if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
-        return NULL;
-    if (align <= TRAY_GRANULE) /* jemalloc's blocks of 8 bytes lie at multiples of 8 */
-        return je_malloc(size_larger(bytes, align));
-    return je_mallocx(bytes ? bytes : 1, MALLOCX_ALIGN(align));
+    return block ? memset(block, 0, bytes) : general_alloc_zeroed(bytes);
 }
 
 void *front_alloc_aligned(size_t bytes, size_t align, const void *caller) {
     struct scope *scope = here.scope;
     void *block = scope ? alloc_in(scope, bytes, size_larger(align, TRAY_GRANULE), caller) : NULL;
-    if (block)
-        return block;
-    int before = errno;
-    block = general_aligned(bytes, align);
-    errno = before;
-    return block;
+    return block ? block : general_alloc_aligned(bytes, align);
 }
 
 /* ---- freeing ---- */
@@ -177,7 +164,7 @@ void front_free_no_small(void *block, size_t bytes) {
     je_free(block);
 }
 
-size_t front_usable(const void *block) {
+size_t front_usable_low(const void *block) {
     if (!is_scoped(block))
         return je_malloc_usable_size((void *)(uintptr_t)block);
     if (tray_holds((uintptr_t)block))

@@ -101,7 +101,14 @@ static inline void front_free(void *block) {
     front_free_sized(block, 0);
 }
 
+/* Of what heap_may_hold(). */
+size_t front_usable_low(const void *block);
+
 /* Bytes that may be used. 0 for NULL. */
-size_t front_usable(const void *block);
+static inline size_t front_usable(const void *block) {
+    if (__builtin_expect(!heap_may_hold((uintptr_t)block), 1))
+        return je_malloc_usable_size((void *)(uintptr_t)block);
+    return front_usable_low(block);
+}
 
 #endif

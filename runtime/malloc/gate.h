@@ -4,7 +4,7 @@
  *
  * Most are the general heap's, and there a jump is what takes longest. So a gate goes on into
  * instructions of jemalloc's, which it has behind it once more (body.sh), and branches for blocks
- * of scopes only. Elsewhere, and in the hardened library, there is door.h alone.
+ * of scopes only. Elsewhere, in the hardened library and with -DGATES_OF_C there is door.h alone.
  */
 #ifndef EBB_MALLOC_GATE_H
 #define EBB_MALLOC_GATE_H

@@ -8,6 +8,9 @@
  */
 #include "malloc/general.h"
 
+#include "base/size.h"
+
+#include <errno.h>
 #include <stdio.h>
 
 const char *je_malloc_conf = "oversize_threshold:0";
@@ -16,6 +19,19 @@ void general_begin(void) {
     size_t most = SIZE_MAX;
     if (general_read("opt.oversize_threshold") == 0)
         (void)je_mallctl("arena.0.oversize_threshold", NULL, NULL, &most, sizeof most);
+}
+
+#define MALLOC_ALIGN ((size_t)16) /* of what is no smaller */
+
+void *general_alloc_aligned(size_t bytes, size_t align) {
+    if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
+        return NULL;
+    size_t whole = size_align(size_larger(bytes, 1), align);
+    bool lies_well = align <= MALLOC_ALIGN || (align <= EBB_PAGE && whole <= GENERAL_SLAB_MOST);
+    int before = errno;
+    void *block = lies_well ? je_malloc(whole) : je_aligned_alloc(align, whole);
+    errno = before;
+    return block;
 }
 
 size_t general_read(const char *name) {

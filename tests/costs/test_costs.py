@@ -2,7 +2,9 @@
 """What is linear: for eight times as many it takes eight times the instructions, as callgrind
 counts them. That is the same in every run, however busy the machine is; times are not."""
 
+import ctypes.util
 import os
+import platform
 import re
 import subprocess
 import unittest
@@ -11,12 +13,13 @@ FACTOR = 8
 MORE = 1.25  # trees grow deeper, tables are enlarged
 
 
-def instructions(case, count, function="counted_*", program="EBB_COSTS"):
+def instructions(case, count, function="counted_*", program="EBB_COSTS", preloaded=None):
     """Of all calls of the function in the program, `costs` or another."""
+    environment = dict(os.environ, **({"LD_PRELOAD": preloaded} if preloaded else {}))
     ran = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
          f"--toggle-collect={function}", os.environ[program], case, str(count)],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
     if ran.returncode != 0:
         raise AssertionError(f"{case} {count}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
     return int(re.search(r"Collected : (\d+)", ran.stderr)[1])
@@ -94,6 +97,28 @@ class Linear(unittest.TestCase):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")
         self.check("one_site", 600, program="EBB_COSTS_SITES")
         self.check("turns", 100, "counted_turns", program="EBB_COSTS_SITES")
+
+
+# Of a pair outside of scopes, what libebb-malloc may take above jemalloc. A gate takes three or
+# four; realloc() comes between two, and malloc_usable_size().
+MORE_THAN_JEMALLOC = {"malloc": 8, "large": 8, "new": 8, "many": 14, "sized": 0, "calloc": 0,
+                      "realloc": 22, "usable": 13, "aligned": 0}
+
+
+@unittest.skipUnless("EBB_COSTS_PAIRS" in os.environ, "built without libebb-malloc")
+@unittest.skipUnless(platform.machine() == "x86_64", "gates are for x86-64")
+class Pairs(unittest.TestCase):
+    def test_pairs_outside_of_scopes_take_few_more_than_jemallocs(self):
+        jemalloc = ctypes.util.find_library("jemalloc")
+        if not jemalloc:
+            self.skipTest("libjemalloc is not installed")
+        for kind, more in MORE_THAN_JEMALLOC.items():
+            ours, theirs = (instructions(kind, 4000, program="EBB_COSTS_PAIRS", preloaded=library)
+                            / 4000 for library in (os.environ["EBB_COSTS_MALLOC"], jemalloc))
+            print(f"# {kind}: {ours:.1f}, jemalloc {theirs:.1f}")
+            with self.subTest(kind):
+                self.assertGreater(theirs, 50, "the function was not found")
+                self.assertLess(ours - theirs, more + 1)
 
 
 class Bounded(unittest.TestCase):
