@@ -37,6 +37,9 @@ _Static_assert(offsetof(struct here, scope) == 0, "where GATE_SCOPE reads it");
 void *gate_alloc_scoped(size_t bytes, struct scope *scope);
 void gate_free_low(void *block);
 
+/* jemalloc's malloc() of what is not at hand. */
+void *gate_malloc_slow(size_t bytes) __asm__(BODY_MALLOC_SLOW);
+
 /* The same of operator new, and what it does where malloc() has nothing at hand (operators.c). */
 void *gate_new_scoped(size_t bytes, struct scope *scope);
 void *gate_new_slow(size_t bytes);

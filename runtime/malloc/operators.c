@@ -154,25 +154,11 @@ static __attribute__((noinline)) void *make_by_calls(size_t bytes, size_t align,
     return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, align, caller);
 }
 
-/* Outside of scopes, where it does not matter who calls as long as there is memory: the place of
- * the call is read from the stack only where there is none. */
-static inline void *make_general(size_t bytes) {
-    void *block = je_malloc(bytes);
-    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, CALLER);
-}
-
 /* Apart from the rest, so that it has nothing to keep over a call. */
 static __attribute__((noinline)) void *make_scoped(size_t bytes, struct scope *scope,
                                                    const void *caller) {
     void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
-}
-
-static inline __attribute__((unused)) void *make(size_t bytes) {
-    struct scope *scope = here.scope;
-    if (GUARDED)
-        return make_by_calls(bytes, 0, CALLER);
-    return __builtin_expect(!scope, 1) ? make_general(bytes) : make_scoped(bytes, scope, CALLER);
 }
 
 /* As libstdc++: where no block can lie as is wished, no handler is asked. */
@@ -295,7 +281,8 @@ FRONT_HOT void *gate_new_scoped(size_t bytes, struct scope *scope) {
 }
 
 FRONT_HOT void *gate_new_slow(size_t bytes) {
-    return make_general(bytes);
+    void *block = gate_malloc_slow(bytes);
+    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, CALLER);
 }
 
 #define GATE_NEW GATE_SCOPE "jne gate_new_scoped\n" BODY_MALLOC("gate_new_slow")
@@ -322,7 +309,7 @@ FRONT_HOT void *gate_nothrow_scoped(size_t bytes, struct scope *scope) {
 }
 
 FRONT_HOT void *gate_nothrow_slow(size_t bytes) {
-    void *block = je_malloc(bytes);
+    void *block = gate_malloc_slow(bytes);
     return block ? block : try_theirs(bytes, 0, &any_tag, CALLER);
 }
 
@@ -336,6 +323,20 @@ GATE void *_ZnwmRKSt9nothrow_t(GATE_ARGUMENT size_t bytes, GATE_ARGUMENT nothrow
 }
 
 #else
+
+/* Outside of scopes, where it does not matter who calls as long as there is memory: the place of
+ * the call is read from the stack only where there is none. */
+static inline void *make_general(size_t bytes) {
+    void *block = je_malloc(bytes);
+    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, CALLER);
+}
+
+static inline void *make(size_t bytes) {
+    struct scope *scope = here.scope;
+    if (GUARDED)
+        return make_by_calls(bytes, 0, CALLER);
+    return __builtin_expect(!scope, 1) ? make_general(bytes) : make_scoped(bytes, scope, CALLER);
+}
 
 void *_Znwm(size_t bytes) {
     return make(bytes);
