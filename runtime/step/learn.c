@@ -7,6 +7,8 @@
  */
 #include "step/learn.h"
 
+#include "step/pause.h"
+
 static uint64_t part(uint64_t amount, uint32_t ppm) {
     return amount / LEARN_MILLION * ppm + amount % LEARN_MILLION * ppm / LEARN_MILLION;
 }
@@ -132,23 +134,6 @@ static void count_in_a_row(uint32_t *count, bool again) {
 }
 
 /* ---- what follows ---- */
-
-static void pause_begin(struct learn_pause *pause) {
-    pause->left = pause->next;
-    pause->held = 0;
-    pause->next = pause->next < LEARN_AGAIN_MOST ? pause->next * 2 : pause->next;
-}
-
-/* After a good step: what was tried after the last pause goes well. */
-static void pause_hold(struct learn_pause *pause) {
-    if (!pause->left && ++pause->held >= pause->next / 2)
-        pause->next = LEARN_WAIT;
-}
-
-/* After a good step; true: it was the last one. */
-static bool pause_ends(struct learn_pause *pause) {
-    return pause->left && --pause->left == 0;
-}
 
 /* Until a suspended course is looked at; the next time twice as long. */
 static void await_look(struct learning *learning) {
