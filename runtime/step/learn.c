@@ -7,6 +7,7 @@
  */
 #include "step/learn.h"
 
+#include "step/kin.h"
 #include "step/pause.h"
 
 static uint64_t part(uint64_t amount, uint32_t ppm) {
@@ -398,16 +399,6 @@ static void note_other(struct learning *learning) {
         return;
     learning->fruitless++;
     learning->patience = more_patience(learning->patience);
-}
-
-/* They have most of their keys in common. __builtin_popcountll() may be a call, far off. */
-static bool are_kin(uint64_t keys, uint64_t others) {
-    int margin = 0;
-    for (uint64_t common = keys & others; common; common &= common - 1)
-        margin++;
-    for (uint64_t apart = keys ^ others; apart; apart &= apart - 1)
-        margin--;
-    return margin > 0;
 }
 
 /* The plan has done nothing wrong: it gives way only to a longer one, as coarse as it is. */
