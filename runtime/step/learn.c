@@ -302,7 +302,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     count_in_a_row(&learning->bloated, is_bloated(learning, step));
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
     if (!step->newcomer)
-        count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
+        count_in_a_row(&learning->crowded, !bad && step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
     learning->futile = bad ? learning->futile : 0;
     if (!bad)

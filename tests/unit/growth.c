@@ -426,6 +426,18 @@ static void a_parent_with_less_room_has_fewer_guests(void **state) {
     assert_int_equal(learning.guests_most, UINT64_MAX);
 }
 
+/* It did something else, with another amount in the parent. */
+static void a_bad_step_tells_nothing_of_the_room_for_guests(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step odd = crowded(0, 400);
+    odd.missed_bytes += 20000;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(pass(&learning, odd), LEARN_KEEP);
+        assert_int_equal(pass(&learning, crowded(200, 400)), LEARN_KEEP);
+    }
+    assert_int_equal(pass(&learning, crowded(200, 400)), LEARN_FEWER);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_wait_until_steps_missed_what_they_cost),
@@ -450,6 +462,7 @@ int main(void) {
         STAGED(what_another_tag_asked_for_is_nothing_to_a_plan),
         STAGED(nothing_was_asked_of_a_plan_that_is_new),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
+        cmocka_unit_test(a_bad_step_tells_nothing_of_the_room_for_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
