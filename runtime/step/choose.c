@@ -117,8 +117,52 @@ static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step
     if (!course)
         return NULL;
     *course = (struct course){.tag = tag, .kind = kind};
-    learn_start(&course->learning);
+    learn_start_foretold(&course->learning);
     return course;
+}
+
+/* ---- a row is found ---- */
+
+/* What served a step well, for its rhythm. */
+enum { SERVED_BY_TAG = 1 };
+
+/* The kind was served by the course of the tag, which goes. */
+static void split_off(struct ebb_site *site, const struct course *tag, struct step_kind kind) {
+    struct course *course = tag->plan ? find_kind(site, tag->tag, kind) : NULL;
+    if (!course || course->plan)
+        return;
+    course->plan = tag->plan;
+    plan_share(course->plan);
+    course->used = site->stats.steps;
+    learn_share(&course->learning, &tag->learning);
+}
+
+/* The tag's steps go with their kinds from here on, which begin with what has served them well.
+ * What was learnt of all of them together did badly, and should they come back some day, they have
+ * changed. */
+static void start_over(struct ebb_site *site, struct course *tag) {
+    uint8_t server;
+    for (uint32_t back = 0; back < tag->rhythm->period; back++) {
+        struct step_kind kind = rhythm_kind(tag->rhythm, back, &server);
+        if (server == SERVED_BY_TAG)
+            split_off(site, tag, kind);
+    }
+    search_stop(site, tag);
+    course_end(tag);
+    tag->followed = NULL;
+    learn_start(&tag->learning);
+}
+
+bool course_sort(struct lane *lane, const struct learn_step *step) {
+    struct course *course = lane->course;
+    if (course->kind.count)
+        return false;
+    if (step->mode == LEARN_SERVE && course->learning.good)
+        rhythm_note(lane->rhythm, lane->number, SERVED_BY_TAG);
+    if (!learn_does_badly(&course->learning) || !rhythm_look(lane->rhythm, lane->number))
+        return false;
+    start_over(lane->site, course);
+    return true;
 }
 
 /* ---- steps ---- */

@@ -137,14 +137,6 @@ static void rest(const struct ebb_site *site, struct course *course) {
     forget_plan(course);
 }
 
-/* The tag's steps go with their kinds from here on. What was learnt of all of them together did
- * badly, and should they come back some day, they have changed. */
-static void start_over(const struct ebb_site *site, struct course *course) {
-    search_stop(site, course);
-    course_end(course);
-    learn_start(&course->learning);
-}
-
 /* False: the step was taken for one of another kind, whose course has nothing to learn from it. By
  * what it was taken for, not by the row: others may have changed that since the step began. */
 static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
@@ -197,11 +189,8 @@ static bool judge(struct work *work, struct learn_step *step, const struct ended
     if (lane->rhythm)
         rhythm_end(lane->rhythm, lane->number, rhythm_count(ended_allocations(ended)));
     work->verdict = own ? learn_judge(&course->learning, step, busy) : LEARN_KEEP;
-    if (lane->rhythm && own && !busy && learn_does_badly(&course->learning) &&
-        rhythm_look(lane->rhythm, lane->number)) {
-        start_over(site, course);
+    if (lane->rhythm && own && !busy && course_sort(lane, step))
         work->verdict = LEARN_KEEP;
-    }
     if (!course->planning && course->learning.suspended)
         rest(site, course);
     if (!course->planning)

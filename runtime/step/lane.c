@@ -132,7 +132,7 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
 void lane_release_locked(struct lane *lane) {
     if (lane_change(lane, LANE_BARE, LANE_IDLE))
         return;
-    if (lane->course && lane->track && lane->track->seen.served)
+    if (lane->course && lane->course->plan && lane->track && lane->track->seen.served)
         lane->course->followed = lane->track;
     lane->course = NULL;
     lane->rhythm = NULL;

@@ -26,6 +26,21 @@ void learn_start(struct learning *learning) {
                                   .no_growth = {.next = LEARN_WAIT}};
 }
 
+void learn_start_foretold(struct learning *learning) {
+    learn_start(learning);
+    learning->foretold = true;
+}
+
+void learn_share(struct learning *learning, const struct learning *from) {
+    *learning = *from;
+    learning->foretold = true;
+    learning->to_record = 0;
+    learning->mean_ppm = learning->long_ppm = LEARN_MILLION;
+    learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
+    learning->noted = learning->finer = learning->refining = learning->looking = false;
+    learning->pardoning = learning->inherited = false;
+}
+
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
     learning->to_record = 0;
     learning->planned = learning->inherited = true;
@@ -435,7 +450,9 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         return judge_look(learning, step);
     bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->slots);
     enum learn_verdict note = heavy ? LEARN_KEEP : LEARN_NOTE; /* what is kept may be planned */
-    if (learning->records < 2)
+    if (learning->records < 2 && learning->foretold && !is_dear(step))
+        learning->to_record = 0;
+    else if (learning->records < 2)
         return note;
     if (learning->repeats || (as_planned && !learning->doubtful)) {
         if (as_planned && !learning->pardoning) { /* it helps little */
@@ -520,7 +537,7 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
 }
 
 bool learn_does_badly(const struct learning *learning) {
-    return !learning->planned || (!learning->good && learning->mean_ppm < LEARN_GOOD_PPM);
+    return !learning->planned || !learning->good;
 }
 
 /* ---- what came of it ---- */

@@ -188,6 +188,7 @@ struct learning {
     uint64_t record_blocks; /* how many came in the step that was recorded last */
     uint64_t refined; /* hash of that one, or of the last one that had to come back; 0: none */
     bool tried;     /* the plan is of a record that nothing was like */
+    bool foretold;  /* steps are known before they begin: one record will do */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
@@ -225,6 +226,12 @@ void learn_start(struct learning *learning);
 /* The course starts with another one's plan, of a structure with this hash, coarse or not. */
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse);
 
+/* The course is of steps that are foretold. */
+void learn_start_foretold(struct learning *learning);
+
+/* The same, with the plan of the course that served them so far, and what that has learnt. */
+void learn_share(struct learning *learning, const struct learning *from);
+
 /* What a step that begins now is to be. */
 enum learn_mode learn_next(const struct learning *learning);
 
@@ -232,7 +239,7 @@ enum learn_mode learn_next(const struct learning *learning);
  * nothing is to be done. */
 enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step, bool busy);
 
-/* After a step: true if neither it nor others before it were served well. */
+/* After a step: true if it was not served well. */
 bool learn_does_badly(const struct learning *learning);
 
 /* A plan was made, of a structure with this hash, coarse or not. */

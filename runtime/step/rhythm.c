@@ -29,6 +29,7 @@ static uint32_t count_of(const struct rhythm *rhythm, uint64_t number) {
 uint64_t rhythm_begin(struct rhythm *rhythm) {
     uint64_t number = rhythm->begun++;
     rhythm->counts[number % RHYTHM_HISTORY] = 0;
+    rhythm->servers[number % RHYTHM_HISTORY] = 0;
     return number;
 }
 
@@ -95,6 +96,14 @@ bool rhythm_look(struct rhythm *rhythm, uint64_t number) {
     return true;
 }
 
+struct step_kind rhythm_kind(struct rhythm *rhythm, uint32_t back, uint8_t *server) {
+    uint64_t number = rhythm->begun - 1 - back;
+    *server = rhythm->servers[number % RHYTHM_HISTORY];
+    if (!*server)
+        *server = rhythm->servers[(number - rhythm->period) % RHYTHM_HISTORY];
+    return (struct step_kind){count_of(rhythm, number), count_of(rhythm, number - 1)};
+}
+
 /* ---- in a row ---- */
 
 bool rhythm_foretell(struct rhythm *rhythm, uint64_t number, struct step_kind *kind) {
@@ -159,6 +168,11 @@ static void miss(struct rhythm *rhythm, uint64_t number, uint32_t count) {
     rhythm->strikes += RHYTHM_MISS;
     if (rhythm->strikes >= RHYTHM_LOST)
         lose(rhythm);
+}
+
+void rhythm_note(struct rhythm *rhythm, uint64_t number, uint8_t server) {
+    if (rhythm->begun - number <= RHYTHM_HISTORY)
+        rhythm->servers[number % RHYTHM_HISTORY] = server;
 }
 
 void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count) {

@@ -45,6 +45,7 @@
 struct rhythm {
     uint64_t begun;                  /* steps so far */
     uint32_t counts[RHYTHM_HISTORY]; /* of step n at n modulo that; 0: not known */
+    uint8_t servers[RHYTHM_HISTORY]; /* the same: what served it well; 0: nothing */
     uint32_t row[RHYTHM_MOST];       /* counts of its steps */
     uint32_t period;                 /* of these; 0: no rhythm */
     uint32_t shift;                  /* step n is at n + shift, modulo the period */
@@ -78,7 +79,14 @@ static inline uint32_t rhythm_count(uint64_t allocations) {
 /* The step has ended, with that count. */
 void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count);
 
+/* The step was served well by this, a number that the caller gives a meaning; 0: by nothing. */
+void rhythm_note(struct rhythm *rhythm, uint64_t number, uint8_t server);
+
 /* That step was not served well, without a rhythm: looks for one. True: it is found. */
 bool rhythm_look(struct rhythm *rhythm, uint64_t number);
+
+/* Of a rhythm that was just found: the kind of the step so many before the last one, and what
+ * served it, or the one a row before. */
+struct step_kind rhythm_kind(struct rhythm *rhythm, uint32_t back, uint8_t *server);
 
 #endif

@@ -271,6 +271,10 @@ void course_return(struct ebb_site *site, const struct ticket *ticket);
  * held, and the track's lane is not open. */
 bool course_tells_of(const struct course *course, const struct track *track);
 
+/* The lane's step has ended and was judged. True: it is known by now what kinds of steps come, and
+ * its course, which was the tag's, begins anew. Lock held. */
+bool course_sort(struct lane *lane, const struct learn_step *step);
+
 /* Length of the rows that the last step's tag comes in; 0: no rows. Lock held. */
 uint32_t course_row(const struct ebb_site *site);
 

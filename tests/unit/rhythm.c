@@ -120,6 +120,27 @@ static void counts_beyond_32_bits_are_the_largest(void **state) {
     assert_true(rhythm_count(UINT64_MAX) == UINT32_MAX);
 }
 
+/* As the step itself was, or the one a row before. */
+static void what_served_a_step_is_known_when_its_row_is_found(void **state) {
+    static const uint8_t servers[] = {0, 1, 0, 0, 2, 1, 1, 0, 0, 1, 1, 0};
+    static const struct step_kind kinds[] = {{234, 84}, {84, 84}, {84, 84}, {84, 234}};
+    static const uint8_t found[] = {0, 1, 1, 2};
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (unsigned i = 0; i < 12; i++) {
+        uint64_t number = rhythm_begin(&rhythm);
+        rhythm_end(&rhythm, number, gathering[i % 4]);
+        rhythm_note(&rhythm, number, servers[i]);
+        assert_int_equal(rhythm_look(&rhythm, number), i == 11);
+    }
+    for (uint32_t back = 0; back < 4; back++) {
+        uint8_t server = 9;
+        struct step_kind kind = rhythm_kind(&rhythm, back, &server);
+        assert_true(kind.count == kinds[back].count && kind.before == kinds[back].before);
+        assert_int_equal(server, found[back]);
+    }
+}
+
 /* ---- odd steps ---- */
 
 static void an_odd_step_costs_itself_alone(void **state) {
@@ -360,6 +381,7 @@ int main(void) {
         cmocka_unit_test(a_kind_is_a_count_and_the_one_before),
         cmocka_unit_test(empty_steps_are_like_none),
         cmocka_unit_test(counts_beyond_32_bits_are_the_largest),
+        cmocka_unit_test(what_served_a_step_is_known_when_its_row_is_found),
         cmocka_unit_test(an_odd_step_costs_itself_alone),
         cmocka_unit_test(a_row_that_breaks_off_costs_one_step),
         cmocka_unit_test(one_step_more_in_a_row_costs_one_step),

@@ -167,6 +167,23 @@ static void evaluation_now_and_then_is_planned_in_its_place(void **state) {
     end_course(&course);
 }
 
+/* Of the kinds in the row one plan has served two well, and one is recorded, once. */
+static void what_served_a_kind_before_its_row_was_found_serves_it_after_that(void **state) {
+    struct course course = course_of(*state);
+    while (!site_stats(course.site).row_steps)
+        take_step(&course, course.steps % 4 == 3 ? UPDATE : GATHER, false, false);
+    assert_in_range(course.steps, 12, 16);
+    struct ebb_site_stats before = site_stats(course.site);
+    for (unsigned i = 0; i < 40; i++)
+        take_step(&course, course.steps % 4 == 3 ? UPDATE : GATHER, false, false);
+    struct ebb_site_stats after = site_stats(course.site);
+    assert_int_equal(after.recorded_steps - before.recorded_steps, 1);
+    assert_int_equal(after.plans - before.plans, 1);
+    assert_int_equal(after.missed - before.missed, 0);
+    assert_int_equal(after.hits - before.hits, 30 * GATHER + 9 * UPDATE);
+    end_course(&course);
+}
+
 static void steps_that_one_plan_serves_well_are_left_as_they_are(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 200; i++) {
@@ -427,6 +444,7 @@ int main(void) {
         cmocka_unit_test(plans_of_several_kinds_need_no_more_pages_than_the_largest),
         STAGED(two_that_take_turns_have_a_plan_each),
         STAGED(evaluation_now_and_then_is_planned_in_its_place),
+        STAGED(what_served_a_kind_before_its_row_was_found_serves_it_after_that),
         STAGED(steps_that_one_plan_serves_well_are_left_as_they_are),
         STAGED(rows_that_become_longer_are_planned_anew),
         STAGED(an_odd_step_is_no_lesson),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * turns.c - structures that take turns under one tag, by chance or as epochs do: what is recorded
- * and planned of them, and when none of them is any more.
+ * and planned of them, and when none of them is any more. What kinds of steps begin with, once it
+ * is known which one comes.
  */
 #include "kit/policy.h"
 
@@ -91,12 +92,57 @@ static void what_is_odd_for_a_while_in_each_epoch_is_recorded_once(void **state)
     assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN); /* of what it is not known */
 }
 
+/* However well those before it were served: it may be one in a row. */
+static void after_each_bad_step_rows_are_looked_for(void **state) {
+    struct learning learning = planned_course();
+    for (int i = 0; i < 20; i++) {
+        for (int good = 0; good < 9; good++)
+            pass(&learning, served(1000, 0));
+        assert_false(learn_does_badly(&learning));
+        pass(&learning, served(899, 101));
+        assert_true(learn_does_badly(&learning));
+    }
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void of_steps_that_are_foretold_one_record_will_do(void **state) {
+    struct learning learning;
+    learn_start_foretold(&learning);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    assert_true(learning.tried);
+    struct learn_step dear = step_of(LEARN_RECORD);
+    dear.slots = PEAK / LEARN_TRY_PART / LEARN_SLOT_BYTES + 1;
+    learn_start_foretold(&learning);
+    assert_int_equal(pass(&learning, dear), LEARN_NOTE);
+    assert_int_equal(pass(&learning, dear), LEARN_ADOPT);
+    assert_false(learning.tried);
+}
+
+/* But for what was about to follow from the steps of others. */
+static void a_kind_goes_on_with_what_was_learnt_of_it(void **state) {
+    struct learning before = planned_course(), learning;
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        pass(&before, served(1000, 0));
+    for (unsigned i = 0; i < LEARN_PATIENCE_PROVEN; i++)
+        pass(&before, served(10, 990));
+    assert_int_equal(learn_next(&before), LEARN_RECORD);
+    learn_share(&learning, &before);
+    for (unsigned i = 1; i < LEARN_PATIENCE_PROVEN; i++)
+        assert_int_equal(pass(&learning, served(10, 990)), LEARN_KEEP);
+    assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    assert_true(!learning.suspended && learn_next(&learning) == LEARN_SERVE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_plan_of_three_structures_that_are_drawn_is_not_kept),
         cmocka_unit_test(a_plan_of_the_one_that_comes_most_is_kept),
         cmocka_unit_test(a_plan_that_serves_nothing_ends_even_if_patience_would_last),
         cmocka_unit_test(what_is_odd_for_a_while_in_each_epoch_is_recorded_once),
+        cmocka_unit_test(after_each_bad_step_rows_are_looked_for),
+        cmocka_unit_test(of_steps_that_are_foretold_one_record_will_do),
+        cmocka_unit_test(a_kind_goes_on_with_what_was_learnt_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
