@@ -3,6 +3,7 @@
  * choose.c - which course a step belongs to.
  *
  *     tag ----------------------------> course of the tag, as long as that does well
+ *      |--- the step before was odd ----> course of what comes after such steps
  *      `--- rhythm says "234 after 84" -> course of that kind
  *
  * Invariant: entries of courses do not move while the site lives, for tracks are found by their
@@ -109,22 +110,71 @@ static struct course *take_entry(struct ebb_site *site) {
     return NULL;
 }
 
-static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step_kind kind) {
+/* NULL: there is none. */
+static struct course *look_up_kind(struct ebb_site *site, uint64_t tag, struct step_kind kind) {
     for (unsigned i = 0; i < site->course_count; i++)
         if (is_of_kind(&site->courses[i], tag, kind))
             return &site->courses[i];
-    struct course *course = take_entry(site);
-    if (!course)
-        return NULL;
+    return NULL;
+}
+
+static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step_kind kind) {
+    struct course *course = look_up_kind(site, tag, kind);
+    if (course || !(course = take_entry(site)))
+        return course;
     *course = (struct course){.tag = tag, .kind = kind};
-    learn_start_foretold(&course->learning);
+    learn_start(&course->learning);
+    course->learning.foretold = kind.before != 0;
     return course;
+}
+
+/* ---- steps after odd ones ---- */
+
+/* What comes after an odd step is apart from the others, as if it were of a kind; which one is not
+ * known, so it may be any. */
+static const struct step_kind after_odd = {.count = UINT32_MAX, .before = 0};
+
+static bool is_after_odd(const struct course *course) {
+    return course->kind.count && !course->kind.before;
+}
+
+/* The tag's own course, which has the rhythm and was there before the step. */
+static struct course *tag_of(const struct lane *lane) {
+    struct course *course = lane->site->courses;
+    while (course->rhythm != lane->rhythm)
+        course++;
+    return course;
+}
+
+/* The tag's plan may fit steps after odd ones all the same. */
+static void compare_with_tag(struct course *tag, const struct learn_step *step) {
+    uint64_t hash = tag->learning.plan_hash;
+    bool alike = hash == step->hash || hash == step->coarse_hash;
+    if (step->mode != LEARN_RECORD || !tag->learning.planned || !alike)
+        return;
+    tag->like_odd = hash;
+    learn_goes_on(&tag->learning);
+}
+
+/* What it leaves behind may have the next one do something else. Loops are never the same. */
+static bool leaves_something(const struct learn_step *step) {
+    return !step->keyed && step->tenured_bytes + step->escaped_bytes + step->refused_bytes > 0;
+}
+
+static bool comes_after_odd(const struct course *tag, const struct lane *lane) {
+    return tag->odd_next && tag->odd_next == lane->number && tag->plan &&
+           tag->like_odd != tag->learning.plan_hash;
 }
 
 /* ---- a row is found ---- */
 
 /* What served a step well, for its rhythm. */
-enum { SERVED_BY_TAG = 1 };
+enum { SERVED_BY_TAG = 1, SERVED_AFTER_ODD };
+
+static void note_server(struct lane *lane) {
+    rhythm_note(lane->rhythm, lane->number,
+                is_after_odd(lane->course) ? SERVED_AFTER_ODD : SERVED_BY_TAG);
+}
 
 /* The kind was served by the course of the tag, which goes. */
 static void split_off(struct ebb_site *site, const struct course *tag, struct step_kind kind) {
@@ -137,6 +187,13 @@ static void split_off(struct ebb_site *site, const struct course *tag, struct st
     learn_share(&course->learning, &tag->learning);
 }
 
+/* The kind has been what comes after odd steps so far. */
+static void rename_after_odd(struct ebb_site *site, uint64_t tag, struct step_kind kind) {
+    struct course *course = look_up_kind(site, tag, after_odd);
+    if (course && course->plan && !look_up_kind(site, tag, kind))
+        course->kind = kind;
+}
+
 /* The tag's steps go with their kinds from here on, which begin with what has served them well.
  * What was learnt of all of them together did badly, and should they come back some day, they have
  * changed. */
@@ -146,6 +203,8 @@ static void start_over(struct ebb_site *site, struct course *tag) {
         struct step_kind kind = rhythm_kind(tag->rhythm, back, &server);
         if (server == SERVED_BY_TAG)
             split_off(site, tag, kind);
+        else if (server == SERVED_AFTER_ODD)
+            rename_after_odd(site, tag->tag, kind);
     }
     search_stop(site, tag);
     course_end(tag);
@@ -153,16 +212,25 @@ static void start_over(struct ebb_site *site, struct course *tag) {
     learn_start(&tag->learning);
 }
 
-bool course_sort(struct lane *lane, const struct learn_step *step) {
-    struct course *course = lane->course;
-    if (course->kind.count)
+bool course_sort(struct lane *lane, const struct learn_step *step, enum learn_verdict verdict) {
+    struct course *course = lane->course, *tag = course;
+    if (course->kind.before)
         return false;
-    if (step->mode == LEARN_SERVE && course->learning.good)
-        rhythm_note(lane->rhythm, lane->number, SERVED_BY_TAG);
-    if (!learn_does_badly(&course->learning) || !rhythm_look(lane->rhythm, lane->number))
+    if (step->mode == LEARN_SERVE && course->learning.good) {
+        note_server(lane);
         return false;
-    start_over(lane->site, course);
-    return true;
+    }
+    if (is_after_odd(course))
+        compare_with_tag(tag = tag_of(lane), step);
+    else if (verdict == LEARN_KEEP && learn_was_odd(&course->learning) && leaves_something(step))
+        course->odd_next = lane->number + 1;
+    if (verdict == LEARN_ADOPT && course->learning.repeats)
+        note_server(lane); /* the plan that is made of it will do so */
+    if (tag->planning || !learn_does_badly(&course->learning) ||
+        !rhythm_look(lane->rhythm, lane->number))
+        return false;
+    start_over(lane->site, tag);
+    return tag == course;
 }
 
 /* ---- steps ---- */
@@ -176,6 +244,8 @@ static struct course *find_course(struct ebb_site *site, uint64_t tag, struct la
     lane->number = rhythm_begin(lane->rhythm);
     if (rhythm_foretell(lane->rhythm, lane->number, &kind))
         other = find_kind(site, tag, kind);
+    else if (comes_after_odd(course, lane))
+        other = find_kind(site, tag, after_odd);
     return other ? other : course;
 }
 

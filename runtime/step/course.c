@@ -140,8 +140,8 @@ static void rest(const struct ebb_site *site, struct course *course) {
 /* False: the step was taken for one of another kind, whose course has nothing to learn from it. By
  * what it was taken for, not by the row: others may have changed that since the step began. */
 static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
-    uint32_t taken_for = lane->course->kind.count;
-    return !taken_for || taken_for == rhythm_count(ended_allocations(ended));
+    struct step_kind kind = lane->course->kind;
+    return !kind.before || kind.count == rhythm_count(ended_allocations(ended));
 }
 
 /* The parent has been looked at, and had something. */
@@ -189,7 +189,7 @@ static bool judge(struct work *work, struct learn_step *step, const struct ended
     if (lane->rhythm)
         rhythm_end(lane->rhythm, lane->number, rhythm_count(ended_allocations(ended)));
     work->verdict = own ? learn_judge(&course->learning, step, busy) : LEARN_KEEP;
-    if (lane->rhythm && own && !busy && course_sort(lane, step))
+    if (lane->rhythm && own && !busy && course_sort(lane, step, work->verdict))
         work->verdict = LEARN_KEEP;
     if (!course->planning && course->learning.suspended)
         rest(site, course);

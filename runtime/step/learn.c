@@ -26,11 +26,6 @@ void learn_start(struct learning *learning) {
                                   .no_growth = {.next = LEARN_WAIT}};
 }
 
-void learn_start_foretold(struct learning *learning) {
-    learn_start(learning);
-    learning->foretold = true;
-}
-
 void learn_share(struct learning *learning, const struct learning *from) {
     *learning = *from;
     learning->foretold = true;
@@ -328,6 +323,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
+        learning->proven = true;
         settle_patience(learning);
         learning->shortened = learning->unproven = 0;
         learning->rises = learn_looks_ahead(learning) ? learning->rises : 0;
@@ -540,6 +536,15 @@ bool learn_does_badly(const struct learning *learning) {
     return !learning->planned || !learning->good;
 }
 
+bool learn_was_odd(const struct learning *learning) {
+    return learning->planned && learning->bad && !learning->tried && !learning->proven &&
+           !learning->to_record;
+}
+
+void learn_goes_on(struct learning *learning) {
+    learning->bad = 0;
+}
+
 /* ---- what came of it ---- */
 
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
@@ -555,7 +560,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
         learning->growths = learning->rises = learning->futile = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
         learning->fewer = learning->no_growth = (struct learn_pause){.next = LEARN_WAIT};
-        learning->known = false;
+        learning->known = learning->proven = false;
     }
     learning->planned = true;
     learning->plan_coarse = coarse;

@@ -188,7 +188,8 @@ struct learning {
     uint64_t record_blocks; /* how many came in the step that was recorded last */
     uint64_t refined; /* hash of that one, or of the last one that had to come back; 0: none */
     bool tried;     /* the plan is of a record that nothing was like */
-    bool foretold;  /* steps are known before they begin: one record will do */
+    bool proven;    /* it has served LEARN_WAIT steps in a row well */
+    bool foretold;  /* steps are known before they begin: one record will do; set after the start */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
@@ -226,10 +227,8 @@ void learn_start(struct learning *learning);
 /* The course starts with another one's plan, of a structure with this hash, coarse or not. */
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse);
 
-/* The course is of steps that are foretold. */
-void learn_start_foretold(struct learning *learning);
-
-/* The same, with the plan of the course that served them so far, and what that has learnt. */
+/* The course is of steps that are foretold, and starts with the plan of the course that served them
+ * so far, and with what that has learnt. */
 void learn_share(struct learning *learning, const struct learning *from);
 
 /* What a step that begins now is to be. */
@@ -241,6 +240,12 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
 
 /* After a step: true if it was not served well. */
 bool learn_does_badly(const struct learning *learning);
+
+/* After a step: true if it was another one than the plan's, which serves steps that repeat. */
+bool learn_was_odd(const struct learning *learning);
+
+/* The step after it is as the plan says: that one was alone. */
+void learn_goes_on(struct learning *learning);
 
 /* A plan was made, of a structure with this hash, coarse or not. */
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);

@@ -170,11 +170,6 @@ static void miss(struct rhythm *rhythm, uint64_t number, uint32_t count) {
         lose(rhythm);
 }
 
-void rhythm_note(struct rhythm *rhythm, uint64_t number, uint8_t server) {
-    if (rhythm->begun - number <= RHYTHM_HISTORY)
-        rhythm->servers[number % RHYTHM_HISTORY] = server;
-}
-
 void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count) {
     if (rhythm->begun - number <= RHYTHM_HISTORY)
         rhythm->counts[number % RHYTHM_HISTORY] = count;

@@ -80,7 +80,10 @@ static inline uint32_t rhythm_count(uint64_t allocations) {
 void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count);
 
 /* The step was served well by this, a number that the caller gives a meaning; 0: by nothing. */
-void rhythm_note(struct rhythm *rhythm, uint64_t number, uint8_t server);
+static inline void rhythm_note(struct rhythm *rhythm, uint64_t number, uint8_t server) {
+    if (rhythm->begun - number <= RHYTHM_HISTORY)
+        rhythm->servers[number % RHYTHM_HISTORY] = server;
+}
 
 /* That step was not served well, without a rhythm: looks for one. True: it is found. */
 bool rhythm_look(struct rhythm *rhythm, uint64_t number);

@@ -50,6 +50,9 @@ struct course {
     uint64_t tag;
     struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
     struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
+    uint64_t odd_next;     /* of the tag's own: number there of the step after one that the plan
+                              did not fit; 0: none so far */
+    uint64_t like_odd;     /* hash of a plan that fits steps after such ones, too; 0: none */
     uint64_t steps;        /* that have begun here; a step that failed to begin is taken back */
     uint64_t used;         /* steps of the site that had ended when the last one began here */
     uint64_t began;        /* number of that last one; 0: none */
@@ -271,9 +274,9 @@ void course_return(struct ebb_site *site, const struct ticket *ticket);
  * held, and the track's lane is not open. */
 bool course_tells_of(const struct course *course, const struct track *track);
 
-/* The lane's step has ended and was judged. True: it is known by now what kinds of steps come, and
- * its course, which was the tag's, begins anew. Lock held. */
-bool course_sort(struct lane *lane, const struct learn_step *step);
+/* The lane's step has ended, with this verdict: which courses the next ones belong to. True: its
+ * course, the tag's own, begins anew. Lock held. */
+bool course_sort(struct lane *lane, const struct learn_step *step, enum learn_verdict verdict);
 
 /* Length of the rows that the last step's tag comes in; 0: no rows. Lock held. */
 uint32_t course_row(const struct ebb_site *site);

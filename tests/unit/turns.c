@@ -107,13 +107,15 @@ static void after_each_bad_step_rows_are_looked_for(void **state) {
 
 static void of_steps_that_are_foretold_one_record_will_do(void **state) {
     struct learning learning;
-    learn_start_foretold(&learning);
+    learn_start(&learning);
+    learning.foretold = true;
     assert_int_equal(record(&learning, 7), LEARN_ADOPT);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
     assert_true(learning.tried);
     struct learn_step dear = step_of(LEARN_RECORD);
     dear.slots = PEAK / LEARN_TRY_PART / LEARN_SLOT_BYTES + 1;
-    learn_start_foretold(&learning);
+    learn_start(&learning);
+    learning.foretold = true;
     assert_int_equal(pass(&learning, dear), LEARN_NOTE);
     assert_int_equal(pass(&learning, dear), LEARN_ADOPT);
     assert_false(learning.tried);
