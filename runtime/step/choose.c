@@ -183,6 +183,7 @@ static void split_off(struct ebb_site *site, const struct course *tag, struct st
         return;
     course->plan = tag->plan;
     plan_share(course->plan);
+    course->searched_for = tag->searched_for || search_is_for(site, tag);
     course->used = site->stats.steps;
     learn_share(&course->learning, &tag->learning);
 }

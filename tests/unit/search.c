@@ -125,6 +125,30 @@ static void a_site_without_it_goes_on_and_asks_again(void **state) {
     watched = NULL;
 }
 
+/* A plan that waits for it, and serves a kind of step when a row of these is found. */
+static void what_waits_for_it_waits_as_that_of_a_kind(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    unsigned waiting = 0;
+    refusals = 100;
+    for (unsigned i = 0; i < 40 && !site_stats(site).row_steps; i++)
+        if (i % 4 < 3) {
+            hard_step(site, 1);
+        } else {
+            ebb_step step = ebb_step_begin(site, 1);
+            for (unsigned k = 0; k < 50; k++)
+                block_of(step.region, 100000, 64);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+    assert_int_equal(site_stats(site).row_steps, 4);
+    for (unsigned i = 0; i < site->course_count; i++)
+        waiting += site->courses[i].kind.count && site->courses[i].searched_for;
+    assert_in_range(waiting, 1, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
 static void a_site_ends_that_never_had_it(void **state) {
     if (!HAS_THREADS_OF_ITS_OWN)
         skip();
@@ -388,6 +412,7 @@ int main(void) {
         STAGED(it_begins_while_nobody_has_the_lock),
         STAGED(it_hears_no_signal_of_the_program),
         STAGED(a_site_without_it_goes_on_and_asks_again),
+        STAGED(what_waits_for_it_waits_as_that_of_a_kind),
         STAGED(a_site_ends_that_never_had_it),
         STAGED(it_ends_when_there_is_nothing_to_search),
         STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
