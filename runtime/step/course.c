@@ -13,6 +13,7 @@
 
 #include "base/os.h"
 #include "step/guests.h"
+#include "step/merge.h"
 
 /* Plans that are wanted at once are good enough if they are not higher than the bytes alive by more
  * than half a per cent. */
@@ -34,7 +35,7 @@ struct work {
     bool narrow;    /* the pool's limit leaves less than the height that there might be */
     bool alone;     /* of late no other steps are open at once: what is in use is not theirs */
     uint64_t hash, coarse_hash; /* of the record */
-    uint64_t height_most;
+    uint64_t height_most, merged_most; /* of an enlarged plan; of one for steps that differ */
     uint64_t worked; /* for all plans that were tried: they have one bound */
     uint64_t guests_most; /* bytes */
     bool ahead;    /* what grew gets more room than it asked for */
@@ -169,6 +170,7 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->coarse_hash = step->coarse_hash;
     work->ahead = learn_looks_ahead(&course->learning);
     work->height_most = learn_height_most(&course->learning);
+    work->merged_most = learn_merged_most(&course->learning);
     work->outlived = step->refused_bytes != 0;
     work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;
     course->planning = true;
@@ -294,6 +296,42 @@ static void note(struct work *work) {
     prefer_longer(work);
 }
 
+/* A draft for steps of both, if neither leads the other. It holds no more than a try may. */
+static struct draft *draft_of_both(const struct work *work, const struct draft *one,
+                                   const struct draft *other) {
+    uint64_t held = size_larger(LEARN_SLACK_BYTES, work->merged_most / LEARN_TRY_PART);
+    if (!one || draft_leads(one, other) || draft_leads(other, one))
+        return NULL;
+    return draft_merge(one, other, size_smaller(held / LEARN_SLOT_BYTES, PLAN_SLOTS_MOST),
+                       work->merged_most);
+}
+
+/* True: there is a plan of the draft, which is the work's now; else it is dropped. */
+static bool plan_instead(struct work *work, struct draft *draft) {
+    struct draft *alone = work->draft;
+    if (!draft)
+        return false;
+    work->draft = draft;
+    work->plan = plan_at_desk(work, work->merged_most);
+    work->draft = work->plan ? draft : alone;
+    draft_drop(work->plan ? alone : draft);
+    return work->plan;
+}
+
+/* Of blocks with keys that are not alike: a plan for steps of both records, and of those that the
+ * present plan was made of, if that is not too high. */
+static bool plan_of_several(struct work *work) {
+    const struct draft *noted = work->repeats ? NULL : work->course->noted;
+    if (work->present)
+        guests_dismiss(work->present); /* they are chosen anew */
+    struct draft *both = draft_of_both(work, noted, work->draft);
+    struct draft *all = draft_of_both(work, work->present, both ? both : work->draft);
+    if (!plan_instead(work, all))
+        return plan_instead(work, both);
+    draft_drop(both);
+    return true;
+}
+
 /* What was recorded has more blocks than the plan has slots. */
 static bool is_longer(const struct work *work) {
     uint32_t count = work->is_coarse ? work->coarse.count : work->lane->track->record_count;
@@ -309,6 +347,8 @@ static void adopt(struct work *work) {
     if (!work->draft)
         return;
     prefer_longer(work);
+    if (plan_of_several(work))
+        return;
     prefer_larger(work);
     bool led = is_led(work), wider = led && take_present_along(work);
     bool look = work->verdict == LEARN_LONGER;
@@ -428,6 +468,7 @@ static void bound_height(struct work *work) {
     size_t room = work->desk && work->alone ? pool_room(work->desk) : SIZE_MAX;
     work->narrow = room < work->height_most;
     work->height_most = size_smaller(work->height_most, room);
+    work->merged_most = size_smaller(work->merged_most, room);
 }
 
 static void make(struct work *work) {

@@ -281,7 +281,7 @@ void coarse_drop(struct coarse_record *coarse) {
 
 /* ---- memory ---- */
 
-static struct draft *draft_create(uint32_t count) {
+struct draft *draft_create(uint32_t count) {
     ebb_region memory;
     struct draft *draft =
         plan_pool_take("draft", sizeof *draft + count * sizeof *draft->slots, &memory);

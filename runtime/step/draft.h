@@ -81,6 +81,9 @@ bool coarse_make(struct coarse_record *coarse, const struct record_entry *record
 /* Also of one that is all zero. */
 void coarse_drop(struct coarse_record *coarse);
 
+/* A draft with room for so many slots, all else in it zero. NULL: EBB_E_MEMORY. */
+struct draft *draft_create(uint32_t count);
+
 /*
  * A draft of a record with draft_hash() `hash`; the draft of a record before it, or NULL, counts
  * only if its structure is the same. NULL: EBB_E_MEMORY, or EBB_E_SIZE: no step of this kind can

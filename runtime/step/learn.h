@@ -84,6 +84,10 @@
  * peak: sizes that never meet in one step add up to more than any step needs. */
 #define LEARN_HEIGHT_PPM 1250000u
 
+/* A plan for steps that differ, of which no one needs all of it, may be higher by this part than
+ * the live bytes of recent steps at their peak. */
+#define LEARN_MERGED_PART 5u
+
 /* A plan is enlarged at once so many times. After that it waits until larger steps have missed as
  * much as LEARN_OUTGROWN steps have in all, about what a plan costs, or as one step has if that
  * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
@@ -264,5 +268,12 @@ bool learn_looks_ahead(const struct learning *learning);
 
 /* The greatest height that a larger plan may have. */
 uint64_t learn_height_most(const struct learning *learning);
+
+/* The same of one for steps that differ. */
+static inline uint64_t learn_merged_most(const struct learning *learning) {
+    bool rose = learning->peak_now > learning->peak_before;
+    uint64_t peak = rose ? learning->peak_now : learning->peak_before;
+    return peak + peak / LEARN_MERGED_PART;
+}
 
 #endif

@@ -16,6 +16,7 @@
  *     rhythm.h   which kind of step comes next
  *     learn.h    the policy
  *     draft.h    records as drafts, drafts as plans
+ *     merge.h    two drafts as one
  *     search.c   better plans, in a thread of the site's own
  *     seat.h     which thread this is
  *

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * merge.c - two drafts of blocks with keys become one (see merge.h).
+ *
+ * Both are gone along at once. Where their next slots are of one kind, that is a slot of the merged
+ * draft; else what comes before the nearest slot that they have in common is taken over first, from
+ * the one that has less of it. To look for that costs nothing: slots of a kind are linked, and who
+ * goes along only goes ahead.
+ *
+ * Invariant: slots of either draft stay in their order, and none goes before it did there, seen
+ * from the slots of its own draft.
+ */
+#include "step/merge.h"
+
+#include "base/size.h"
+#include "plan/order.h"
+
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define ADDED_PART 32u /* of what the other has: less is not worth it */
+
+/* One of the two, as it is gone along. */
+struct side {
+    const struct draft *draft;
+    uint32_t *kind;  /* of each slot */
+    uint32_t *next;  /* the next slot of the same kind, or NONE */
+    uint32_t *first; /* of each kind: the first slot that is not passed, as of the last look */
+    uint32_t *place; /* of each slot: its number in the merged draft */
+    uint32_t at;     /* the next slot */
+};
+
+struct merging {
+    struct side one, other;
+    struct draft *merged;
+    uint64_t added;  /* granules of slots that only the other has */
+    uint32_t *until; /* of each merged slot: the first one that comes when it has gone */
+    uint32_t *gone;  /* before each merged slot, and before the end: how many go just then */
+    struct ordered *list, *scratch;
+    ebb_region memory;
+};
+
+/* ---- memory ---- */
+
+static bool side_is_over(const struct side *side) {
+    return side->at == side->draft->count;
+}
+
+static uint32_t *cut(uint32_t **from, size_t count) {
+    uint32_t *numbers = *from;
+    *from += count;
+    return numbers;
+}
+
+static void side_make(struct side *side, const struct draft *draft, uint32_t kinds_most,
+                      uint32_t **numbers) {
+    *side = (struct side){.draft = draft};
+    side->kind = cut(numbers, draft->count);
+    side->next = cut(numbers, draft->count);
+    side->place = cut(numbers, draft->count);
+    side->first = cut(numbers, kinds_most);
+}
+
+static bool merging_make(struct merging *merging, const struct draft *one,
+                         const struct draft *other) {
+    size_t both = (size_t)one->count + other->count;
+    size_t numbers_bytes = (7 * both + 1) * sizeof(uint32_t);
+    char *memory = plan_pool_take("merging", 2 * both * sizeof *merging->list + numbers_bytes,
+                                  &merging->memory);
+    if (!memory)
+        return false;
+    uint32_t *numbers = (uint32_t *)(void *)(memory + 2 * both * sizeof *merging->list);
+    merging->added = 0;
+    merging->list = (struct ordered *)(void *)memory;
+    merging->scratch = merging->list + both;
+    merging->until = cut(&numbers, both);
+    merging->gone = cut(&numbers, both + 1);
+    side_make(&merging->one, one, (uint32_t)both, &numbers);
+    side_make(&merging->other, other, (uint32_t)both, &numbers);
+    return true;
+}
+
+/* ---- kinds ---- */
+
+/* What the slots of both that are one in the merged draft have in common. */
+static uint64_t kind_of(const struct draft_slot *slot) {
+    return (uint64_t)slot->key << 3 | (uint64_t)(slot->room != 0) << 2 |
+           (uint64_t)slot->tenured << 1 | slot->survived;
+}
+
+static void list_slots(struct ordered *list, const struct draft *draft, uint32_t from) {
+    for (uint32_t i = 0; i < draft->count; i++)
+        list[from + i] = (struct ordered){kind_of(&draft->slots[i]), from + i};
+}
+
+/* From the last one to the first, so that each finds the one behind it. */
+static void link(struct side *side, uint32_t slot, uint32_t kind) {
+    side->kind[slot] = kind;
+    side->next[slot] = side->first[kind];
+    side->first[kind] = slot;
+}
+
+/* False: both have the same kinds. */
+static bool find_kinds(struct merging *merging) {
+    struct side *one = &merging->one, *other = &merging->other;
+    uint32_t middle = one->draft->count, count = middle + other->draft->count, kind = 0;
+    list_slots(merging->list, one->draft, 0);
+    list_slots(merging->list, other->draft, middle);
+    order_sort(merging->list, merging->scratch, count);
+    bool differ = false;
+    memset(one->first, 0xff, count * sizeof *one->first);
+    memset(other->first, 0xff, count * sizeof *other->first);
+    for (uint32_t at = count; at-- > 0;) {
+        uint32_t slot = merging->list[at].index;
+        if (slot < middle)
+            link(one, slot, kind);
+        else
+            link(other, slot - middle, kind);
+        if (at && merging->list[at - 1].key == merging->list[at].key)
+            continue;
+        differ |= (one->first[kind] == NONE) != (other->first[kind] == NONE);
+        kind++;
+    }
+    return differ;
+}
+
+/* ---- going along ---- */
+
+/* How many slots come before the next one of that kind; NONE: there is none. */
+static uint32_t ahead(struct side *side, uint32_t kind) {
+    uint32_t *first = &side->first[kind];
+    while (*first < side->at)
+        *first = side->next[*first];
+    return *first == NONE ? NONE : *first - side->at;
+}
+
+/* The next slot of the side, which is this one in the merged draft. */
+static const struct draft_slot *pass(struct side *side, uint32_t place) {
+    side->place[side->at] = place;
+    return &side->draft->slots[side->at++];
+}
+
+static void add(struct draft *merged, const struct draft_slot *slot) {
+    merged->slots[merged->count++] = *slot;
+    merged->placed += slot->room != 0;
+    merged->tenured += slot->tenured;
+}
+
+static void add_both(struct draft *merged, const struct draft_slot *a,
+                     const struct draft_slot *b) {
+    struct draft_slot slot = *b;
+    slot.room = (uint32_t)size_larger(a->room, b->room);
+    slot.needed = (uint32_t)size_larger(a->needed, b->needed);
+    slot.above = (uint32_t)size_larger(a->above, b->above);
+    slot.align = (uint16_t)size_larger(a->align, b->align);
+    slot.align_log2 = (uint8_t)size_larger(a->align_log2, b->align_log2);
+    slot.bound |= a->bound;
+    slot.rank = a->rank == PLAN_NEVER ? b->rank : a->rank;
+    add(merged, &slot);
+}
+
+/* The next slot of one of the two, which the other does not have there. */
+static void add_one(struct merging *merging, struct side *side) {
+    const struct draft_slot *slot = pass(side, merging->merged->count);
+    merging->added += side == &merging->other ? slot->needed : 0;
+    add(merging->merged, slot);
+}
+
+/* What neither will have again is the other's first, so that it is whole before something begins
+ * that it has nothing to do with. */
+static void go_along(struct merging *merging) {
+    struct side *one = &merging->one, *other = &merging->other;
+    struct draft *merged = merging->merged;
+    while (!side_is_over(one) && !side_is_over(other)) {
+        uint32_t a = one->kind[one->at], b = other->kind[other->at], place = merged->count;
+        if (a == b)
+            add_both(merged, pass(one, place), pass(other, place));
+        else
+            add_one(merging, ahead(one, b) < ahead(other, a) ? one : other);
+    }
+    while (!side_is_over(one))
+        add_one(merging, one);
+    while (!side_is_over(other))
+        add_one(merging, other);
+}
+
+/* ---- lives ---- */
+
+/* Number of the last slot that came while this one was there. */
+static uint32_t last_beside(const struct draft *draft, uint32_t slot) {
+    uint32_t from = slot + 1, to = draft->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (draft->slots[middle].passed > draft->slots[slot].rank)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from - 1;
+}
+
+/* Until what came last beside it in its own draft is there, and no longer. */
+static void note_lives(struct merging *merging, const struct side *side) {
+    for (uint32_t i = 0; i < side->draft->count; i++) {
+        uint32_t *until = &merging->until[side->place[i]];
+        uint32_t behind = side->place[last_beside(side->draft, i)] + 1;
+        *until = (uint32_t)size_larger(*until, behind);
+    }
+}
+
+static bool is_released(const struct merging *merging, uint32_t slot) {
+    const struct draft *merged = merging->merged;
+    return merged->slots[slot].room &&
+           (merged->slots[slot].rank != PLAN_NEVER || merging->until[slot] < merged->count);
+}
+
+/* Granules that are alive at most. */
+static uint64_t most_alive(const struct merging *merging) {
+    const struct draft *merged = merging->merged;
+    uint64_t alive = 0, most = 0;
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < merged->count; i++) {
+        for (; passed < merged->slots[i].passed; passed++)
+            alive -= merged->slots[merging->list[passed].index].room;
+        alive += merged->slots[i].room;
+        most = alive > most ? alive : most;
+    }
+    return most;
+}
+
+/* Those that go at once do so in the order that they had, as far as there was one. */
+static void number_releases(struct merging *merging) {
+    struct draft *merged = merging->merged;
+    uint32_t released = 0, passed = 0;
+    memset(merging->gone, 0, ((size_t)merged->count + 1) * sizeof *merging->gone);
+    for (uint32_t i = 0; i < merged->count; i++) {
+        if (!is_released(merging, i))
+            continue;
+        uint64_t key = (uint64_t)merging->until[i] << 32 | merged->slots[i].rank;
+        merging->list[released++] = (struct ordered){key, i};
+        merging->gone[merging->until[i]]++;
+    }
+    order_sort(merging->list, merging->scratch, released);
+    for (uint32_t i = 0; i < merged->count; i++) {
+        passed += merging->gone[i];
+        merged->slots[i].passed = passed;
+        merged->slots[i].rank = PLAN_NEVER;
+    }
+    for (uint32_t rank = 0; rank < released; rank++)
+        merged->slots[merging->list[rank].index].rank = rank;
+    merged->released = released;
+}
+
+/* ---- both ---- */
+
+static struct draft *merge(struct merging *merging) {
+    const struct draft *one = merging->one.draft, *other = merging->other.draft;
+    struct draft *merged = merging->merged = draft_create(one->count + other->count);
+    if (!merged)
+        return NULL;
+    merged->count = 0;
+    merged->keyed = merged->wider = true;
+    merged->coarse = one->coarse;
+    merged->hash = (one->hash ^ other->hash >> 1) * UINT64_C(0x9e3779b97f4a7c15);
+    memset(merging->until, 0, ((size_t)one->count + other->count) * sizeof *merging->until);
+    go_along(merging);
+    note_lives(merging, &merging->one);
+    note_lives(merging, &merging->other);
+    number_releases(merging);
+    return merged;
+}
+
+static bool is_worth_it(const struct merging *merging) {
+    const struct draft *other = merging->other.draft;
+    uint64_t granules = 0;
+    for (uint32_t i = 0; i < other->count; i++)
+        granules += other->slots[i].needed;
+    return merging->added >= granules / ADDED_PART;
+}
+
+struct draft *draft_merge(const struct draft *one, const struct draft *other,
+                          uint64_t count_most, uint64_t bytes_most) {
+    struct merging merging;
+    bool suit = one->keyed && other->keyed && one->coarse == other->coarse;
+    if (!suit || !merging_make(&merging, one, other))
+        return NULL;
+    struct draft *merged = find_kinds(&merging) ? merge(&merging) : NULL;
+    bool will_do = merged && merged->count <= count_most && is_worth_it(&merging) &&
+                   most_alive(&merging) <= bytes_most / RANGE_GRANULE;
+    ebb_region_close(merging.memory);
+    if (will_do)
+        return merged;
+    draft_drop(merged);
+    return NULL;
+}

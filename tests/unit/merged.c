@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * merged.c - two drafts of blocks with keys as one, and sites whose steps differ in what comes:
+ * they are served by one plan.
+ */
+#include "kit/passes.h"
+
+#include "step/merge.h"
+
+enum { MOST = 120, ALL = 1 << 20 };
+
+static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
+
+static uint64_t seed;
+
+static uint32_t chance(uint32_t below) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(seed >> 33) % below;
+}
+
+/* ---- drafts ---- */
+
+/* A step, by its events: a letter is a block with that key, which the same letter in lower case
+ * releases. */
+static struct draft *draft_of(const char *events) {
+    struct record_entry record[MOST] = {{0}};
+    uint32_t count = 0, releases = 0;
+    for (; *events; events++) {
+        uint32_t at = count;
+        if (*events < 'a') {
+            record[count++] = (struct record_entry){.bytes = 64 * KIB, .passed = releases,
+                                                    .rank = PLAN_NEVER, .align_log2 = 6,
+                                                    .key = (uint32_t)(*events - 'A' + 1)};
+            continue;
+        }
+        while (record[--at].key != (uint32_t)(*events - 'a' + 1) || record[at].rank != PLAN_NEVER)
+            continue;
+        record[at].rank = releases++;
+        record[at].until = count;
+    }
+    struct draft *draft =
+        draft_from_record(record, count, draft_hash(record, count), NULL, DRAFT_TENURE_ONCE);
+    assert_non_null(draft);
+    return draft;
+}
+
+static void assert_keys(const struct draft *draft, const char *keys) {
+    assert_int_equal(draft->count, strlen(keys));
+    for (uint32_t i = 0; i < draft->count; i++)
+        assert_int_equal(draft->slots[i].key, keys[i] - 'A' + 1);
+}
+
+/* And what a draft promises of its releases. */
+static void assert_sound(const struct draft *draft) {
+    uint32_t passed = 0, released = 0;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct draft_slot *slot = &draft->slots[i];
+        assert_true(slot->passed >= passed && slot->passed <= draft->released);
+        passed = slot->passed;
+        released += slot->rank != PLAN_NEVER;
+        assert_true(slot->rank == PLAN_NEVER || slot->rank < draft->released);
+        assert_true(slot->passed <= slot->rank);
+    }
+    assert_int_equal(released, draft->released);
+}
+
+static struct plan *plan_of(const struct draft *draft) {
+    struct plan *plan = draft_plan(draft, &effort, UINT64_MAX);
+    assert_non_null(plan);
+    return plan;
+}
+
+static void what_one_lacks_lies_where_the_other_has_it(void **state) {
+    static const struct {
+        const char *one, *other, *keys;
+    } cases[] = {
+        {"ABC", "ABDC", "ABDC"}, {"ABDC", "ABC", "ABDC"}, {"ABC", "ADC", "ADBC"},
+        {"AB", "CD", "CDAB"},    {"ABAB", "ABC", "ABCAB"}, {"ABB", "AC", "ACBB"},
+        {"A", "AAAB", "AAAB"},   {"AAAB", "AC", "ACAAB"},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct draft *one = draft_of(cases[i].one), *other = draft_of(cases[i].other);
+        struct draft *merged = draft_merge(one, other, ALL, UINT64_MAX);
+        if (i == 1) /* it brings nothing */
+            assert_null(merged);
+        else
+            assert_keys(merged, cases[i].keys);
+        draft_drop(merged);
+        draft_drop(other);
+        draft_drop(one);
+    }
+}
+
+/* What has no common block has its places in common. */
+static void programs_that_have_nothing_in_common_share_their_places(void **state) {
+    struct draft *one = draft_of("ABCDcdab"), *other = draft_of("EFGHIihgfe");
+    struct draft *kept = draft_of("KLMN");
+    struct draft *both = draft_merge(one, other, ALL, UINT64_MAX);
+    struct draft *all = draft_merge(both, kept, ALL, UINT64_MAX);
+    assert_keys(all, "KLMNEFGHIABCD");
+    assert_sound(all);
+    struct plan *plan = plan_of(all);
+    assert_int_equal(plan->height_bytes, 5 * 64 * KIB);
+    plan_drop(plan);
+    draft_drop(all);
+    draft_drop(both);
+    draft_drop(kept);
+    draft_drop(other);
+    draft_drop(one);
+}
+
+static void a_slot_of_both_has_room_for_either(void **state) {
+    struct draft *one = draft_of("ABab"), *other = draft_of("ABCabc");
+    draft_refit(one, 0, 100 * KIB);
+    draft_refit(other, 1, 200 * KIB);
+    struct draft *merged = draft_merge(one, other, ALL, UINT64_MAX);
+    assert_int_equal((size_t)merged->slots[0].room * RANGE_GRANULE, 100 * KIB);
+    assert_int_equal((size_t)merged->slots[1].room * RANGE_GRANULE, 200 * KIB);
+    assert_int_equal((size_t)merged->slots[2].room * RANGE_GRANULE, 64 * KIB);
+    draft_drop(merged);
+    draft_drop(other);
+    draft_drop(one);
+}
+
+static void there_is_no_draft_of_both_where_nothing_is_won(void **state) {
+    struct draft *one = draft_of("ABAB"), *same = draft_of("ABABAB"), *other = draft_of("AC");
+    assert_null(draft_merge(one, same, ALL, UINT64_MAX)); /* the same keys */
+    assert_null(draft_merge(one, other, 4, UINT64_MAX));  /* too many slots */
+    struct draft *merged = draft_merge(one, other, 5, 4 * 64 * KIB);
+    assert_keys(merged, "ACBAB");
+    assert_null(draft_merge(one, other, 5, 4 * 64 * KIB - 1)); /* too high */
+    other->coarse = true;
+    assert_null(draft_merge(one, other, ALL, UINT64_MAX));
+    other->coarse = other->keyed = false;
+    assert_null(draft_merge(one, other, ALL, UINT64_MAX));
+    draft_drop(merged);
+    draft_drop(other);
+    draft_drop(same);
+    draft_drop(one);
+}
+
+/* Some of the keys 1 to `keys`, each once, in any order; some go. */
+static struct draft *draft_at_random(uint32_t keys) {
+    struct record_entry record[MOST];
+    uint32_t count = 0, releases = 0;
+    for (uint32_t key = 1; key <= keys; key++)
+        if (chance(3))
+            record[count++] = (struct record_entry){.bytes = 1 + chance(50000), .key = key,
+                                                    .rank = PLAN_NEVER, .align_log2 = 6};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other = chance(2) ? i : chance(count), key = record[i].key;
+        record[i].key = record[other].key;
+        record[other].key = key;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        record[i].passed = releases;
+        for (uint32_t goes = chance(3); goes; goes--) {
+            uint32_t id = chance(i + 1);
+            if (record[id].rank == PLAN_NEVER) {
+                record[id].rank = releases++;
+                record[id].until = i + 1;
+            }
+        }
+    }
+    return count ? draft_from_record(record, count, draft_hash(record, count), NULL,
+                                     DRAFT_TENURE_ONCE)
+                 : draft_at_random(keys);
+}
+
+/* Each key has one slot in the merged draft, or two where the orders cross: the first one. */
+static const struct plan_slot *slot_with(const struct plan *plan, uint32_t key) {
+    uint32_t at = 0, found = 0;
+    const struct plan_slot *slot = NULL;
+    for (; at < plan->slot_count; at++)
+        if (plan->slots[at].key == key) {
+            found++;
+            slot = &plan->slots[at];
+        }
+    assert_true(found == 1 || found == 2);
+    return found == 1 ? slot : NULL;
+}
+
+static bool are_apart(const struct plan_slot *a, const struct plan_slot *b) {
+    return a->offset + a->room <= b->offset || b->offset + b->room <= a->offset;
+}
+
+static void assert_served(const struct draft *draft, const struct plan *plan) {
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct plan_slot *slot = slot_with(plan, draft->slots[i].key);
+        assert_true(!slot || slot->room >= draft->slots[i].room);
+        for (uint32_t k = 0; slot && k < i; k++) {
+            const struct plan_slot *before = slot_with(plan, draft->slots[k].key);
+            bool live = draft->slots[k].rank >= draft->slots[i].passed;
+            assert_true(!before || !live || are_apart(before, slot));
+        }
+    }
+}
+
+static void what_is_alive_together_in_one_has_places_of_its_own(void **state) {
+    unsigned merges = 0;
+    for (seed = 0; merges < 300;) {
+        uint32_t keys = 2 + chance(MOST - 2);
+        struct draft *one = draft_at_random(keys), *other = draft_at_random(keys);
+        struct draft *merged = draft_merge(one, other, ALL, UINT64_MAX);
+        if (merged) {
+            assert_sound(merged);
+            struct plan *plan = plan_of(merged);
+            assert_served(one, plan);
+            assert_served(other, plan);
+            plan_drop(plan);
+            merges++;
+        }
+        draft_drop(merged);
+        draft_drop(other);
+        draft_drop(one);
+    }
+}
+
+/* ---- sites ---- */
+
+/* Forth and back over so many layers with keys of their own, of those that the mask has. */
+static void take_layers(ebb_site *site, uint32_t first, uint32_t mask, unsigned layers) {
+    void *kept[32] = {NULL};
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < layers; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        void *hidden = ebb_step_alloc(step, 32 * KIB, 64, first + 3 * i);
+        kept[i] = ebb_step_alloc(step, 24 * KIB, 64, first + 3 * i + 1);
+        assert_true(hidden && kept[i]);
+        pattern_fill(kept[i], 24 * KIB, i);
+        assert_int_equal(ebb_region_release(step.region, hidden), 0);
+    }
+    for (unsigned i = layers; i--;) {
+        if (!kept[i])
+            continue;
+        void *gradient = ebb_step_alloc(step, 32 * KIB, 64, first + 3 * i + 2);
+        memset(gradient, 0, 32 * KIB);
+        assert_true(pattern_holds(kept[i], 24 * KIB, i));
+        assert_int_equal(ebb_region_release(step.region, kept[i]), 0);
+        assert_int_equal(ebb_region_release(step.region, gradient), 0);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Of blocks since then, in per cent. */
+static unsigned share_since(ebb_site *site, const struct ebb_site_stats *before) {
+    struct ebb_site_stats stats = site_stats(site);
+    return (unsigned)((stats.hits - before->hits) * 100 /
+                      (stats.allocations - before->allocations));
+}
+
+static void layers_that_come_and_go_are_served(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_site_stats before = site_stats(site);
+    seed = 5;
+    for (unsigned i = 0; i < 200; i++) {
+        if (i == 60)
+            before = site_stats(site);
+        take_layers(site, 1, chance(1 << 16) | chance(1 << 16), 16);
+    }
+    assert_true(share_since(site, &before) >= 95);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void programs_that_are_drawn_by_chance_are_served_in_the_same_pages(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_site_stats before = site_stats(site);
+    seed = 6;
+    for (unsigned i = 0; i < 200; i++) {
+        if (i == 60)
+            before = site_stats(site);
+        take_layers(site, 1 + 100 * chance(3), UINT32_MAX, 16);
+    }
+    assert_true(share_since(site, &before) >= 95);
+    assert_true(site_stats(site).plan_height <= (16 * 24 + 32 + 4) * KIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* No step has a use for it all. */
+static void what_never_comes_together_makes_no_plan_too_high(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 100; i++) {
+        take_layers(site, 1, i & 1 ? 0xffff : 0xffff0000, 32);
+        assert_true(site_stats(site).plan_height <= (16 * 24 + 32) * KIB / 5 * 6 + 4 * KIB);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static int nothing_is_left(void **state) {
+    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
+    ebb_check_pool(plan_pool());
+    return 0;
+}
+
+#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        TIDY(what_one_lacks_lies_where_the_other_has_it),
+        TIDY(programs_that_have_nothing_in_common_share_their_places),
+        TIDY(a_slot_of_both_has_room_for_either),
+        TIDY(there_is_no_draft_of_both_where_nothing_is_won),
+        TIDY(what_is_alive_together_in_one_has_places_of_its_own),
+        STAGED(layers_that_come_and_go_are_served),
+        STAGED(programs_that_are_drawn_by_chance_are_served_in_the_same_pages),
+        STAGED(what_never_comes_together_makes_no_plan_too_high),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
