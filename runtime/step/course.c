@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "step/guests.h"
 #include "step/merge.h"
+#include "step/trim.h"
 
 /* Plans that are wanted at once are good enough if they are not higher than the bytes alive by more
  * than half a per cent. */
@@ -36,6 +37,7 @@ struct work {
     bool alone;     /* of late no other steps are open at once: what is in use is not theirs */
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most, merged_most; /* of an enlarged plan; of one for steps that differ */
+    uint64_t shorter_most; /* bytes alive in a shortened one */
     uint64_t worked; /* for all plans that were tried: they have one bound */
     uint64_t guests_most; /* bytes */
     bool ahead;    /* what grew gets more room than it asked for */
@@ -170,7 +172,9 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->coarse_hash = step->coarse_hash;
     work->ahead = learn_looks_ahead(&course->learning);
     work->height_most = learn_height_most(&course->learning);
-    work->merged_most = learn_merged_most(&course->learning);
+    uint64_t peak = learn_recent_peak(&course->learning);
+    work->merged_most = peak + peak / LEARN_MERGED_PART;
+    work->shorter_most = peak + peak / LEARN_SHORTER_PART;
     work->outlived = step->refused_bytes != 0;
     work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;
     course->planning = true;
@@ -448,6 +452,13 @@ static void refine(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* The same plan for shorter loops. */
+static void shorten(struct work *work) {
+    take_present(work);
+    if (work->draft && draft_trim(work->draft, work->course->plan->by_key, work->shorter_most))
+        work->plan = plan_at_desk(work, work->height_most);
+}
+
 /* Some blocks are born in the parent, where others might lie for a while, and none does. */
 static bool has_no_guests(const struct plan *plan) {
     uint32_t at = 0;
@@ -471,24 +482,16 @@ static void bound_height(struct work *work) {
     work->merged_most = size_smaller(work->merged_most, room);
 }
 
+static void (*const makers[])(struct work *work) = {
+    [LEARN_NOTE] = note, [LEARN_ADOPT] = adopt, [LEARN_LONGER] = adopt, [LEARN_GROW] = grow,
+    [LEARN_FIT] = fit, [LEARN_SHORTEN] = shorten, [LEARN_FEWER] = seat_anew,
+    [LEARN_MORE] = seat_anew, [LEARN_REFINE] = refine, [LEARN_COARSEN] = coarsen};
+
 static void make(struct work *work) {
     bound_height(work);
     if (work->course->plan)
         work->present = draft_of_plan(work->course->plan);
-    if (work->verdict == LEARN_NOTE)
-        note(work);
-    else if (work->verdict == LEARN_ADOPT || work->verdict == LEARN_LONGER)
-        adopt(work);
-    else if (work->verdict == LEARN_FIT)
-        fit(work);
-    else if (work->verdict == LEARN_FEWER || work->verdict == LEARN_MORE)
-        seat_anew(work);
-    else if (work->verdict == LEARN_REFINE)
-        refine(work);
-    else if (work->verdict == LEARN_COARSEN)
-        coarsen(work);
-    else
-        grow(work);
+    makers[work->verdict](work);
 }
 
 /* ---- publishing ---- */

@@ -293,8 +293,7 @@ static enum learn_verdict coarsen(struct learning *learning) {
     return LEARN_COARSEN;
 }
 
-/* A plan of loops takes too many pages: that of a shorter one may do, as recent steps are. Some
- * tries, until one has proven itself. */
+/* A plan of loops takes too many pages: it is shortened so many times, until one is proven. */
 static bool may_be_shorter(struct learning *learning, const struct learn_step *step) {
     return step->keyed && learning->shortened++ < LEARN_TRIES;
 }
@@ -333,7 +332,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     if (was_refined_in_vain(learning, step))
         return coarsen(learning);
     if (learning->bloated >= LEARN_IN_A_ROW)
-        return may_be_shorter(learning, step) ? record_again(learning) : suspend(learning);
+        return may_be_shorter(learning, step) ? LEARN_SHORTEN : suspend(learning);
     if (learning->tried && !step->keyed && learning->hopeless >= LEARN_IN_A_ROW)
         return give_up(learning);
     learning->repeats = repeats_finely(learning, step);
@@ -567,9 +566,8 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->plan_hash = hash;
     learning->suspended = false;
     learning->no_growth.left = 0;
-    learning->bad = learning->hopeless = learning->bloated = 0;
-    learning->wrong = learning->crowded = learning->unserved = 0;
-    learning->served_ppm = 0;
+    learning->bad = learning->hopeless = learning->bloated = learning->wrong = 0;
+    learning->crowded = learning->unserved = 0, learning->served_ppm = 0;
 }
 
 void learn_grew(struct learning *learning) {
@@ -589,6 +587,8 @@ void learn_failed(struct learning *learning, enum learn_verdict verdict) {
         learning->refining = false;
     else if (verdict == LEARN_MORE)
         pause_begin(&learning->fewer);
+    else if (verdict == LEARN_SHORTEN)
+        (void)record_again(learning);
     else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
         return; /* the present one goes on */
     else if (!learning->planned)

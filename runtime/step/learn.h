@@ -88,6 +88,10 @@
  * the live bytes of recent steps at their peak. */
 #define LEARN_MERGED_PART 5u
 
+/* A plan of loops that takes too many pages is shortened until it is higher than that by this part:
+ * as loops vary, what comes next may be somewhat longer than recent steps. */
+#define LEARN_SHORTER_PART 10u
+
 /* A plan is enlarged at once so many times. After that it waits until larger steps have missed as
  * much as LEARN_OUTGROWN steps have in all, about what a plan costs, or as one step has if that
  * step is bad: where sizes vary independently some are larger than ever in each step, and a larger
@@ -135,6 +139,7 @@ enum learn_verdict {
     LEARN_LONGER, /* the same, if it has more blocks; else the present one may be enlarged */
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
     LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
+    LEARN_SHORTEN, /* a plan is made of the present one's loops, shorter, as recent steps are */
     LEARN_FEWER, /* the same plan is made with fewer guests */
     LEARN_MORE,  /* or with more again */
     LEARN_REFINE, /* a plan is made from what was kept of the record: its small blocks repeat, too;
@@ -269,11 +274,10 @@ bool learn_looks_ahead(const struct learning *learning);
 /* The greatest height that a larger plan may have. */
 uint64_t learn_height_most(const struct learning *learning);
 
-/* The same of one for steps that differ. */
-static inline uint64_t learn_merged_most(const struct learning *learning) {
+/* The highest use of recent steps. */
+static inline uint64_t learn_recent_peak(const struct learning *learning) {
     bool rose = learning->peak_now > learning->peak_before;
-    uint64_t peak = rose ? learning->peak_now : learning->peak_before;
-    return peak + peak / LEARN_MERGED_PART;
+    return rose ? learning->peak_now : learning->peak_before;
 }
 
 #endif

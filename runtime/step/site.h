@@ -17,6 +17,7 @@
  *     learn.h    the policy
  *     draft.h    records as drafts, drafts as plans
  *     merge.h    two drafts as one
+ *     trim.h     drafts of loops as those of shorter ones
  *     search.c   better plans, in a thread of the site's own
  *     seat.h     which thread this is
  *

@@ -247,15 +247,18 @@ static void pages_for_nothing_suspend(void **state) {
     assert_true(learning.suspended);
 }
 
-/* The longest loop led the others, and does not come any more. */
-static void pages_for_loops_that_were_longer_are_recorded_first(void **state) {
+/* The longest loop led the others, and does not come any more. Where that plan cannot be made
+ * shorter two steps are recorded. */
+static void plans_of_loops_that_were_longer_are_shortened_first(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(1000, 0);
     step.keyed = true;
     step.reserved_peak = 2 * PEAK;
     for (uint64_t hash = 10; hash < 10 + 2 * LEARN_TRIES; hash++) {
-        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
-            pass(&learning, step);
+        for (unsigned i = 1; i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, step), LEARN_KEEP);
+        assert_int_equal(pass(&learning, step), LEARN_SHORTEN);
+        learn_failed(&learning, LEARN_SHORTEN);
         assert_false(learning.suspended);
         assert_int_equal(record(&learning, hash), LEARN_NOTE);
         assert_int_equal(record(&learning, ++hash), LEARN_ADOPT);
@@ -571,7 +574,7 @@ int main(void) {
         cmocka_unit_test(hardly_any_hits_suspend),
         cmocka_unit_test(records_on_both_sides_of_a_suspension_are_not_compared),
         cmocka_unit_test(pages_for_nothing_suspend),
-        cmocka_unit_test(pages_for_loops_that_were_longer_are_recorded_first),
+        cmocka_unit_test(plans_of_loops_that_were_longer_are_shortened_first),
         cmocka_unit_test(pages_for_nothing_now_and_then_do_not_suspend),
         cmocka_unit_test(a_small_step_may_have_some_pages_more),
         cmocka_unit_test(pages_that_longer_steps_need_are_there_anyway),

@@ -70,6 +70,19 @@ static void the_longest_never_comes_again(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Nothing is recorded for that, and as much is served as before. */
+static void a_plan_of_loops_that_were_longer_is_shortened(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_long_loops(stage, 60, 4000);
+    struct ebb_site_stats before = site_stats(site);
+    take_steps(site, stage->root, 100, 20, 4000);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, before.recorded_steps);
+    assert_true(stats.plans > before.plans && stats.plan_height < before.plan_height / 5 * 4);
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Two records make no plan, as a longer one is known. They are none of those that come later. */
 static void a_note_is_compared_with_the_next_record_only(void **state) {
     struct stage *stage = *state;
@@ -267,6 +280,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(blocks_are_larger_than_those_of_the_longest),
         STAGED(the_longest_never_comes_again),
+        STAGED(a_plan_of_loops_that_were_longer_is_shortened),
         STAGED(the_longest_has_no_room_for_all_sizes_of_shorter_ones),
         STAGED(a_note_is_compared_with_the_next_record_only),
         STAGED(loops_are_planned_again_after_a_suspension),
