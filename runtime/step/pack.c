@@ -25,7 +25,10 @@ struct packing_desk {
     struct ordered *list, *scratch; /* as long as all slots */
     void *workspace;
     struct packing_result result;
+    bool apart; /* what stays to the end has places of its own */
 };
+
+#define APART_PART 8u /* of its height a plan may be higher for that */
 
 static bool desk_fill(struct packing_desk *desk, size_t placed, size_t slots) {
     size_t bytes;
@@ -219,6 +222,7 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->height_bytes = size_align(size_larger((size_t)desk->result.height, 1), EBB_PAGE);
     plan->confirmed = draft->confirmed;
     plan->coarse = draft->coarse;
+    plan->apart = desk->apart;
     plan->hash = draft->hash;
     plan->max_live_bytes = (size_t)desk->result.max_live;
     fill_slots(tables.slots, draft, desk);
@@ -237,6 +241,39 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
 
 /* ---- packing ---- */
 
+/* Of steps with keys what stays to the end is there from the beginning, too: in another order than
+ * the plan's it would come before what its place has before it. False: there is no such block, or
+ * nothing else. */
+static bool set_apart(struct packing_desk *desk, const struct draft *draft) {
+    uint32_t apart = 0;
+    for (uint32_t at = 0; draft->keyed && at < draft->placed; at++) {
+        if (draft->slots[desk->numbers[at]].rank != PLAN_NEVER)
+            continue;
+        desk->buffers[at].lower = 0;
+        apart++;
+    }
+    return apart && apart < draft->placed;
+}
+
+/* Packs once more, with what stays to the end in places of its own, if that is hardly higher. A
+ * search would only lower the other plan. */
+static void pack_apart(struct packing_desk *desk, const struct draft *draft,
+                       const struct packing_effort *effort) {
+    struct packing_result before = desk->result;
+    uint64_t most = before.height + before.height / APART_PART;
+    struct packing_effort bounded = *effort;
+    bounded.height_most = most < effort->height_most ? most : effort->height_most;
+    if (effort->search_ns || !set_apart(desk, draft))
+        return;
+    error_mute();
+    desk->apart = packing_solve(desk->buffers, draft->placed, &bounded, desk->workspace,
+                                desk->offsets, &desk->result) == 0;
+    error_unmute();
+    desk->result.max_live = before.max_live;
+    if (!desk->apart)
+        set_lives(desk, draft);
+}
+
 static struct plan *pack(const struct draft *draft, const struct packing_effort *effort,
                          uint64_t height_most, struct packing_desk *desk) {
     uint64_t sayable = (uint64_t)UINT32_MAX * RANGE_GRANULE;
@@ -252,6 +289,7 @@ static struct plan *pack(const struct draft *draft, const struct packing_effort 
                   (unsigned long long)desk->result.height, (unsigned long long)most);
         return NULL;
     }
+    pack_apart(desk, draft, &bounded);
     CHECK_ALWAYS(packing_is_valid(desk->buffers, desk->offsets, draft->placed,
                                   desk->result.height, desk->workspace));
     return write_plan(draft, desk);

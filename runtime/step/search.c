@@ -168,9 +168,11 @@ static struct searcher *make(struct ebb_site *site) {
     return searcher;
 }
 
+/* Where what stays to the end lies apart, a lower plan would serve less. */
 static bool is_worth_it(const struct plan *plan) {
     uint64_t slack = (uint64_t)plan->max_live_bytes / LEARN_MILLION * SEARCH_FROM_PPM;
-    return plan->height_bytes > plan->max_live_bytes + size_larger((size_t)slack, EBB_PAGE);
+    size_t wanted = plan->max_live_bytes + size_larger((size_t)slack, EBB_PAGE);
+    return !plan->apart && plan->height_bytes > wanted;
 }
 
 void search_stop(const struct ebb_site *site, struct course *course) {
