@@ -27,6 +27,8 @@ struct side {
     uint32_t *next;  /* the next slot of the same kind, or NONE */
     uint32_t *first; /* of each kind: the first slot that is not passed, as of the last look */
     uint32_t *place; /* of each slot: its number in the merged draft */
+    uint32_t *last;  /* of each slot: the last one that comes while it is there */
+    uint64_t *alive; /* before each slot, and behind all: granules that are there */
     uint32_t at;     /* the next slot */
 };
 
@@ -53,31 +55,61 @@ static uint32_t *cut(uint32_t **from, size_t count) {
 }
 
 static void side_make(struct side *side, const struct draft *draft, uint32_t kinds_most,
-                      uint32_t **numbers) {
-    *side = (struct side){.draft = draft};
+                      uint64_t *alive, uint32_t **numbers) {
+    *side = (struct side){.draft = draft, .alive = alive};
     side->kind = cut(numbers, draft->count);
     side->next = cut(numbers, draft->count);
     side->place = cut(numbers, draft->count);
+    side->last = cut(numbers, draft->count);
     side->first = cut(numbers, kinds_most);
 }
 
 static bool merging_make(struct merging *merging, const struct draft *one,
                          const struct draft *other) {
-    size_t both = (size_t)one->count + other->count;
-    size_t numbers_bytes = (7 * both + 1) * sizeof(uint32_t);
-    char *memory = plan_pool_take("merging", 2 * both * sizeof *merging->list + numbers_bytes,
-                                  &merging->memory);
+    size_t both = (size_t)one->count + other->count, lists = 2 * both * sizeof *merging->list;
+    size_t alive = (both + 2) * sizeof *merging->one.alive;
+    size_t bytes = lists + alive + (8 * both + 1) * sizeof(uint32_t);
+    char *memory = plan_pool_take("merging", bytes, &merging->memory);
     if (!memory)
         return false;
-    uint32_t *numbers = (uint32_t *)(void *)(memory + 2 * both * sizeof *merging->list);
+    uint64_t *sums = (uint64_t *)(void *)(memory + lists);
+    uint32_t *numbers = (uint32_t *)(sums + both + 2);
     merging->added = 0;
     merging->list = (struct ordered *)(void *)memory;
     merging->scratch = merging->list + both;
     merging->until = cut(&numbers, both);
     merging->gone = cut(&numbers, both + 1);
-    side_make(&merging->one, one, (uint32_t)both, &numbers);
-    side_make(&merging->other, other, (uint32_t)both, &numbers);
+    side_make(&merging->one, one, (uint32_t)both, sums, &numbers);
+    side_make(&merging->other, other, (uint32_t)both, sums + one->count + 1, &numbers);
     return true;
+}
+
+/* ---- lives in either ---- */
+
+/* Number of the last slot that comes while this one is there. */
+static uint32_t last_beside(const struct draft *draft, uint32_t slot) {
+    uint32_t from = slot + 1, to = draft->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (draft->slots[middle].passed > draft->slots[slot].rank)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from - 1;
+}
+
+/* First what comes more than goes at each slot, then the sums. */
+static void find_lives(struct side *side) {
+    const struct draft *draft = side->draft;
+    memset(side->alive, 0, ((size_t)draft->count + 1) * sizeof *side->alive);
+    for (uint32_t i = 0; i < draft->count; i++) {
+        side->last[i] = last_beside(draft, i);
+        side->alive[i + 1] += draft->slots[i].room;
+        side->alive[side->last[i] + 1] -= draft->slots[i].room;
+    }
+    for (uint32_t i = 0; i < draft->count; i++)
+        side->alive[i + 1] += side->alive[i];
 }
 
 /* ---- kinds ---- */
@@ -166,17 +198,26 @@ static void add_one(struct merging *merging, struct side *side) {
     add(merging->merged, slot);
 }
 
-/* What neither will have again is the other's first, so that it is whole before something begins
- * that it has nothing to do with. */
+/* Who has less before what they have in common. Where there is nothing, who has more that is to go
+ * yet, so that what belongs together is whole before something begins that it has nothing to do
+ * with. */
+static struct side *next_alone(struct side *one, struct side *other) {
+    uint32_t before_one = ahead(one, other->kind[other->at]);
+    uint32_t before_other = ahead(other, one->kind[one->at]);
+    if (before_one == before_other)
+        return one->alive[one->at] > other->alive[other->at] ? one : other;
+    return before_one < before_other ? one : other;
+}
+
 static void go_along(struct merging *merging) {
     struct side *one = &merging->one, *other = &merging->other;
     struct draft *merged = merging->merged;
     while (!side_is_over(one) && !side_is_over(other)) {
-        uint32_t a = one->kind[one->at], b = other->kind[other->at], place = merged->count;
-        if (a == b)
+        uint32_t place = merged->count;
+        if (one->kind[one->at] == other->kind[other->at])
             add_both(merged, pass(one, place), pass(other, place));
         else
-            add_one(merging, ahead(one, b) < ahead(other, a) ? one : other);
+            add_one(merging, next_alone(one, other));
     }
     while (!side_is_over(one))
         add_one(merging, one);
@@ -186,24 +227,11 @@ static void go_along(struct merging *merging) {
 
 /* ---- lives ---- */
 
-/* Number of the last slot that came while this one was there. */
-static uint32_t last_beside(const struct draft *draft, uint32_t slot) {
-    uint32_t from = slot + 1, to = draft->count;
-    while (from < to) {
-        uint32_t middle = from + (to - from) / 2;
-        if (draft->slots[middle].passed > draft->slots[slot].rank)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return from - 1;
-}
-
 /* Until what came last beside it in its own draft is there, and no longer. */
 static void note_lives(struct merging *merging, const struct side *side) {
     for (uint32_t i = 0; i < side->draft->count; i++) {
         uint32_t *until = &merging->until[side->place[i]];
-        uint32_t behind = side->place[last_beside(side->draft, i)] + 1;
+        uint32_t behind = side->place[side->last[i]] + 1;
         *until = (uint32_t)size_larger(*until, behind);
     }
 }
@@ -263,6 +291,8 @@ static struct draft *merge(struct merging *merging) {
     merged->coarse = one->coarse;
     merged->hash = (one->hash ^ other->hash >> 1) * UINT64_C(0x9e3779b97f4a7c15);
     memset(merging->until, 0, ((size_t)one->count + other->count) * sizeof *merging->until);
+    find_lives(&merging->one);
+    find_lives(&merging->other);
     go_along(merging);
     note_lives(merging, &merging->one);
     note_lives(merging, &merging->other);

@@ -109,6 +109,24 @@ static void programs_that_have_nothing_in_common_share_their_places(void **state
     draft_drop(one);
 }
 
+/* In the first draft the first program's loop is longer, and in the other one the second's begins
+ * before it has such trips. */
+static void a_program_is_whole_before_another_begins(void **state) {
+    struct draft *one = draft_of("AAAAGgaGgaGgaGga"), *other = draft_of("AAGgaGgaCCCCHhcHhcHhcHhc");
+    struct draft *orders[2] = {draft_merge(one, other, ALL, UINT64_MAX),
+                               draft_merge(other, one, ALL, UINT64_MAX)};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_sound(orders[i]);
+        assert_keys(orders[i], "AAAAGGGGCCCCHHHH");
+        struct plan *plan = plan_of(orders[i]);
+        assert_int_equal(plan->height_bytes, 5 * 64 * KIB);
+        plan_drop(plan);
+        draft_drop(orders[i]);
+    }
+    draft_drop(other);
+    draft_drop(one);
+}
+
 static void a_slot_of_both_has_room_for_either(void **state) {
     struct draft *one = draft_of("ABab"), *other = draft_of("ABCabc");
     draft_refit(one, 0, 100 * KIB);
@@ -302,6 +320,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         TIDY(what_one_lacks_lies_where_the_other_has_it),
         TIDY(programs_that_have_nothing_in_common_share_their_places),
+        TIDY(a_program_is_whole_before_another_begins),
         TIDY(a_slot_of_both_has_room_for_either),
         TIDY(there_is_no_draft_of_both_where_nothing_is_won),
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
