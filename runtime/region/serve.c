@@ -418,8 +418,15 @@ static bool wanders(struct track *track, uint32_t key) {
     return !in_order;
 }
 
-static void *serve_wandering(struct track *track, uint32_t id, size_t bytes) {
+/* The plan does not know the key, so the slot has another one. */
+static bool is_strange(const struct track *track, uint32_t id, uint32_t key) {
+    const struct plan *plan = track->plan;
+    return plan->slots[id].key != key && plan_first_with(plan, key) == plan->slot_count;
+}
+
+static void *serve_wandering(struct track *track, uint32_t id, size_t bytes, uint32_t key) {
     struct track_slot *slot = &track->slots[id];
+    track->seen.borrowed_bytes += is_strange(track, id, key) ? bytes : 0;
     track->wander.blocks++;
     track->wander.granules += slot->room / RANGE_GRANULE;
     wander_add(track, id);
@@ -436,7 +443,7 @@ static void *place_by_key(struct track *track, size_t bytes, size_t align, uint3
         return miss(track, bytes);
     struct track_slot *slot = &track->slots[id];
     if (slot->room)
-        return serve_wandering(track, id, bytes);
+        return serve_wandering(track, id, bytes, key);
     if (slot->align & TRACK_UNPLACED)
         return NULL;
     void *block = use_above(track, slot, bytes, align, tenure);

@@ -65,6 +65,7 @@ _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 /* What happened in a step. */
 struct track_seen {
     uint64_t hits, hit_bytes;     /* served from the plan, in the arena or in the parent */
+    uint64_t borrowed_bytes;      /* of these: in other keys' slots, as the plan has not theirs */
     uint64_t missed, missed_bytes; /* all others, while there was a plan */
     uint64_t grown;               /* of the missed: the slot was too small */
     uint64_t strange;             /* of the missed: for another reason, or beyond the last slot */

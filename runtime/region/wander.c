@@ -15,6 +15,9 @@
 #define LOOKS_EACH 8u
 #define LOOKS_MOST 512u
 
+#define BORROWED_TIMES 2u /* so many times as large a slot of another key may be */
+#define FREE_PART 8u      /* of the height, before one whose key has slots gets such a one */
+
 /* ---- memory ---- */
 
 static void rank_slots(const struct plan *plan, uint32_t *ranks) {
@@ -138,17 +141,44 @@ static bool suits(const struct track *track, uint32_t id, size_t bytes, size_t a
     return bytes <= slot->room && ((slot->addr | align) & (align - 1)) == 0 && is_free(track, id);
 }
 
+/* ---- slots of other keys ---- */
+
+/* An eighth of the arena is free: who takes others' places then is hardly in their way. */
+static bool has_room(const struct track *track) {
+    uint64_t came = track_came_granules(track) - track->granules.from;
+    uint64_t left = tide_left(&track->granules);
+    uint64_t live = track->live_rooms + came * RANGE_GRANULE - left * RANGE_GRANULE;
+    size_t height = track->plan->height_bytes;
+    return live <= height - height / FREE_PART;
+}
+
+/* A slot of any key, and not far too large: the highest there is, as most requests that find their
+ * own come lower. */
+static uint32_t borrow(struct track *track, size_t bytes, size_t align) {
+    const struct plan *plan = track->plan;
+    struct wander *wander = &track->wander;
+    for (uint32_t at = plan->placed_count; at > 0 && wander->spare; at--, wander->spare--) {
+        uint32_t id = plan->places[at - 1].slot;
+        if (track->slots[id].room / BORROWED_TIMES <= bytes && suits(track, id, bytes, align))
+            return id;
+    }
+    return plan->slot_count;
+}
+
+/* ---- seeking ---- */
+
 uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t key) {
     const struct plan *plan = track->plan;
     struct wander *wander = &track->wander;
     uint32_t first = first_with(plan, key, 0);
+    bool all_live = true;
+    wander->spare = (uint32_t)size_smaller(wander->spare + LOOKS_EACH, LOOKS_MOST);
     if (!has_key(plan, first, key))
-        return plan->slot_count;
+        return key ? borrow(track, bytes, align) : plan->slot_count;
     uint32_t *turn = &wander->turns[first];
     /* who has no key goes on where the step is */
     uint32_t at = *turn && key ? *turn : first_with(plan, key, wander->next);
     at = has_key(plan, at, key) ? at : first;
-    wander->spare = (uint32_t)size_smaller(wander->spare + LOOKS_EACH, LOOKS_MOST);
     for (uint32_t from = at; wander->spare; wander->spare--) {
         uint32_t id = plan->by_key[at++];
         *turn = at; /* also of what was in vain: the next request looks farther */
@@ -156,11 +186,13 @@ uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t k
             wander->next = id + 1;
             return id;
         }
+        all_live &= track_is_live(track, &track->slots[id]);
         at = has_key(plan, at, key) ? at : first;
         if (at == from)
             break;
     }
-    return plan->slot_count;
+    bool borrows = key && all_live && has_room(track);
+    return borrows ? borrow(track, bytes, align) : plan->slot_count;
 }
 
 /* ---- checking ---- */

@@ -40,8 +40,9 @@ uint32_t plan_first_with(const struct plan *plan, uint32_t key);
 /* Another plan is to be followed, or none. */
 void wander_forget(struct track *track);
 
-/* A slot for the request: one that fits and whose place is free, or without a place. slot_count:
- * none was found. */
+/* A slot for the request: one that fits and whose place is free, or without a place. If there is
+ * none with its key, or all are live and much of the arena is free, it may be one with another key.
+ * slot_count: none was found. */
 uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t key);
 
 /* The slot is live from here on, or no longer. */

@@ -64,6 +64,14 @@ static bool tells_nothing(const struct track *track, uint64_t blocks) {
     return track->record_lost || (blocks && !track->record_count);
 }
 
+/* Most of it came with keys that the plan does not have: wherever that lay, it was not planned. */
+static void tell_from_strangers(struct learn_step *step, const struct track_seen *seen) {
+    uint64_t strange = seen->borrowed_bytes > seen->hit_bytes / 2 ? seen->borrowed_bytes : 0;
+    step->hit_bytes -= strange;
+    step->missed_bytes += strange;
+    step->longer |= strange != 0;
+}
+
 static struct learn_step describe(const struct lane *lane, const struct ended *ended,
                                   struct coarse_record *coarse) {
     const struct track_seen *seen = &ended->seen;
@@ -91,6 +99,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .lost = seen->recorded && tells_nothing(lane->track, ended_allocations(ended)),
     };
     step.grown = seen->grown || step.refused_bytes;
+    tell_from_strangers(&step, seen);
     if (seen->recorded && !step.lost) {
         step.mode = LEARN_RECORD;
         step.slots = lane->track->record_count;

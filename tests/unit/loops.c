@@ -230,7 +230,7 @@ static void a_longer_loop_is_found_behind_what_comes_once(void **state) {
     assert_int_equal(site_stats(site).plans, 2);
     struct ebb_site_stats before = site_stats(site);
     take_loops_behind(site, stage->root, 200, 30, 4000);
-    assert_int_equal(site_stats(site).missed, before.missed + 1);
+    assert_int_equal(site_stats(site).missed, before.missed); /* that one has another's place */
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 

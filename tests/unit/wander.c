@@ -158,6 +158,56 @@ static void without_memory_blocks_out_of_order_are_missed(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Three loose blocks and three kept ones, to the end, with keys from this one on. */
+static void take_six(ebb_site *site, uint32_t key) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)take(step, LOOSE, key, i);
+        (void)take(step, KEPT, key + 1, i);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* If those are no more than twice as large; their own find what is left. */
+static void blocks_with_unknown_keys_take_slots_of_others(void **state) {
+    static const size_t bytes[] = {LOOSE, KEPT / 2, KEPT / 2 - 1, LOOSE / 2, LOOSE, KEPT, KEPT};
+    static const uint32_t keys[] = {8, 9, 9, 8, 1, 2, 2};
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i < LEARNING; i++)
+        take_six(site, 1);
+    unsigned char *blocks[7];
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < 7; i++)
+        blocks[i] = take(step, bytes[i], keys[i], i);
+    for (unsigned i = 0; i < 7; i++)
+        leave(step, blocks[i], bytes[i], i);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).hits, 6);
+    assert_int_equal(site_stats(site).missed, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Though they are served meanwhile. */
+static void steps_with_unknown_keys_are_recorded(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    for (unsigned i = 0; i < 20; i++)
+        take_six(site, 1);
+    struct ebb_site_stats before = site_stats(site);
+    take_six(site, 11);
+    assert_int_equal(site_stats(site).hits - before.hits, 6);
+    for (unsigned i = 0; i < 5; i++)
+        take_six(site, 11);
+    assert_true(site_stats(site).recorded_steps > before.recorded_steps);
+    before = site_stats(site);
+    take_six(site, 11);
+    take_six(site, 1);
+    assert_int_equal(site_stats(site).hits - before.hits, 12);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 enum { MANY = 2000, LOOKS = 512, LOOKS_EACH = 8 };
 
 /* All slots of a key are taken but one that is far from its turn: no request looks at all of them,
@@ -266,6 +316,8 @@ int main(void) {
         STAGED(loops_in_loops_are_served),
         STAGED(slots_serve_again_when_their_blocks_have_gone),
         STAGED(a_slot_whose_place_is_taken_is_none),
+        STAGED(blocks_with_unknown_keys_take_slots_of_others),
+        STAGED(steps_with_unknown_keys_are_recorded),
         STAGED(a_request_looks_at_few_slots),
         STAGED(without_memory_blocks_out_of_order_are_missed),
         STAGED(without_memory_what_was_passed_is_not_served),
