@@ -85,8 +85,8 @@
 #define LEARN_HEIGHT_PPM 1250000u
 
 /* A plan for steps that differ, of which no one needs all of it, may be higher by this part than
- * the live bytes of recent steps at their peak. */
-#define LEARN_MERGED_PART 5u
+ * the live bytes of recent steps at their peak. Much more, and it takes pages for nothing soon. */
+#define LEARN_MERGED_PART 8u
 
 /* A plan of loops that takes too many pages is shortened until it is higher than that by this part:
  * as loops vary, what comes next may be somewhat longer than recent steps. */
