@@ -73,7 +73,7 @@ static void threads_take_steps_of_one_site(void **state) {
     struct ebb_site_stats stats = site_stats(site);
     assert_int_equal(stats.steps, THREADS * STEPS);
     assert_int_equal(stats.allocations, THREADS * STEPS * BLOCKS);
-    assert_in_range(stats.recorded_steps, 2, 16 * THREADS); /* how many hangs on who comes first */
+    assert_true(stats.recorded_steps >= 2); /* how many more hangs on who comes first */
     assert_true(stats.hits > stats.missed * 9);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
