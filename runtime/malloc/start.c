@@ -4,6 +4,7 @@
 #include "malloc/guard.h"
 #include "malloc/heap.h"
 #include "malloc/options.h"
+#include "malloc/swings.h"
 #include "malloc/tender.h"
 #include "malloc/turn.h"
 #include "malloc/waits.h"
@@ -46,6 +47,7 @@ static __attribute__((constructor)) void start(void) {
     tender_prepare();
     if (GUARDED)
         os_learn_overcommit();
+    swings_begin();
     if (*options.stats)
         tender_begin();
 }

@@ -18,6 +18,7 @@
 #include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/options.h"
+#include "malloc/swings.h"
 #include "malloc/tell.h"
 #include "malloc/trim.h"
 #include "malloc/turn.h"
@@ -38,12 +39,12 @@
 #define STACK_BYTES ((size_t)256 << 10) /* beside the variables of each thread */
 #define HEAP_BYTES ((size_t)8 << 20)    /* more than a thread has of the general heap at first */
 
-_Atomic(bool) tender_sleeps;
+_Atomic(bool) tender_sleeps, tender_is_there;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake, over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_there, is_settled, is_over;
+static bool is_settled, is_over;
 static uint64_t try_at_ns; /* not before that */
 static sigset_t blocked;   /* in the thread that began it */
 static size_t stack_bytes = STACK_BYTES;
@@ -149,6 +150,25 @@ static bool end_if_alone(bool has_ender, bool has_files) {
     return true;
 }
 
+static bool has_heaps(void) {
+    heap_lock(true);
+    bool has = heap_newest();
+    heap_lock(false);
+    return has;
+}
+
+/* True: the thread ends, since what else it would be there for begins it again. A fall from now on
+ * finds it gone, or is seen here. */
+static bool leaves(uint64_t falls) {
+    pthread_mutex_lock(&lock);
+    bool is_needed = *options.stats || swings_is_high() || has_heaps();
+    tender_is_there = is_needed;
+    tender_is_there = is_needed || swings_count() != falls;
+    is_settled = is_needed = tender_is_there;
+    pthread_mutex_unlock(&lock);
+    return !is_needed;
+}
+
 static void *tend(void *unused) {
     struct trim_idle idle = {0};
     bool sleeps = false;
@@ -164,6 +184,8 @@ static void *tend(void *unused) {
             tell(tick);
         bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
         /* once more after all is done, since a scope may have begun before this was to be seen */
+        if (sleeps && done && leaves(idle.falls))
+            return NULL;
         pause_for(sleeps && done && !tells);
         sleeps = done;
     }
@@ -194,6 +216,7 @@ void tender_prepare(void) {
     size_t bytes = STACK_BYTES;
     (void)dl_iterate_phdr(add_variables, &bytes);
     stack_bytes = bytes;
+    pthread_once(&once, prepare);
 }
 
 /* 0, or an errno code. */
@@ -214,12 +237,15 @@ static int begin_thread(void) {
 }
 
 /* True: it is missing, and the caller's to begin. */
-static bool take_turn(void) {
+static bool take_turn(bool waits) {
     uint64_t now_ns = os.now_ns();
-    pthread_mutex_lock(&lock);
-    bool is_due = !is_there && now_ns >= try_at_ns;
+    if (waits)
+        pthread_mutex_lock(&lock);
+    else if (pthread_mutex_trylock(&lock) != 0)
+        return false;
+    bool is_due = !tender_is_there && now_ns >= try_at_ns;
     if (is_due) {
-        is_there = true;
+        tender_is_there = true;
         try_at_ns = now_ns + RETRY_NS;
     }
     pthread_mutex_unlock(&lock);
@@ -234,7 +260,7 @@ void tender_begin(void) {
     if (!has_work())
         return;
     pthread_once(&once, prepare);
-    if (!take_turn())
+    if (!take_turn(true))
         return;
     int cancel; /* a thread that is cancelled in the wait would keep the lock */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -242,22 +268,51 @@ void tender_begin(void) {
     if (error && *options.stats)
         tell_complain("no thread, it is tried again as scopes begin", strerror(error));
     pthread_mutex_lock(&lock);
-    is_there = !error;
-    if (error) /* so that the next scope asks for it */
+    if (error) { /* so that the next scope asks for it */
+        tender_is_there = false;
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed);
+    }
     while (!error && !is_settled)
         pthread_cond_wait(&wake, &lock);
     pthread_mutex_unlock(&lock);
     pthread_setcancelstate(cancel, NULL);
 }
 
+/* With the lock held. */
+static void rouse(void) {
+    if (!tender_is_there)
+        return;
+    atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
+    pthread_cond_signal(&wake);
+}
+
 void tender_rouse(void) {
     pthread_mutex_lock(&lock);
-    if (is_there) {
-        atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
-        pthread_cond_signal(&wake);
-    }
+    rouse();
     pthread_mutex_unlock(&lock);
+}
+
+/* Nobody waits for it: what frees may have locks that a new thread needs. */
+static bool begin_at_once(void) {
+    bool begun = take_turn(false);
+    if (begun && begin_thread() != 0) {
+        pthread_mutex_lock(&lock);
+        tender_is_there = begun = false;
+        pthread_mutex_unlock(&lock);
+    }
+    return begun;
+}
+
+bool tender_expect(bool may_begin) {
+    if (!tender_is_there) /* after the fall was counted: see leaves() */
+        return may_begin && begin_at_once();
+    if (!atomic_load_explicit(&tender_sleeps, memory_order_relaxed))
+        return true;
+    if (pthread_mutex_trylock(&lock) != 0)
+        return false;
+    rouse();
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 void tender_wake(void) {
@@ -271,7 +326,7 @@ void tender_fork(bool before, bool in_child) {
         return;
     }
     if (in_child) {
-        is_there = is_settled = is_over = false;
+        tender_is_there = is_settled = is_over = false;
         try_at_ns = 0;
         options_for_child();
         atomic_store_explicit(&tender_sleeps, has_work(), memory_order_relaxed); /* until a scope */

@@ -2,10 +2,11 @@
 /*
  * tender.h - a thread that looks after memory nobody is using just now, and serves statistics.
  *
- * It starts with the first scope, or at once if statistics are asked for. While scopes come and go
- * it only serves statistics; memory that has not been touched for a while is given back to the
- * system in parts, so that a lock is held for a millisecond at most. With nothing to do it sleeps
- * until a scope begins, ends or changes, and looks every ten seconds.
+ * It starts with the first scope, or when much was freed (swings.h), or at once if statistics are
+ * asked for. While scopes come and go it only serves statistics; memory that has not been touched
+ * for a while is given back to the system in parts, so that a lock is held for a millisecond at
+ * most. With nothing to do it sleeps until a scope begins, ends or changes, or much is freed, and
+ * looks every ten seconds. Where there are no scopes, and little is in use, it ends instead.
  */
 #ifndef EBB_MALLOC_TENDER_H
 #define EBB_MALLOC_TENDER_H
@@ -15,13 +16,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-extern HIDDEN _Atomic(bool) tender_sleeps;
+extern HIDDEN _Atomic(bool) tender_sleeps, tender_is_there;
 
 /* Measures what its stack needs. When the library is loaded. */
 void tender_prepare(void);
 
 /* Starts the thread if there is none and it would have something to do. Any thread. */
 void tender_begin(void);
+
+/* The general heap has much less in use than before: the thread is to look, and is begun if it may
+ * be. Waits for nobody, and may be called in a free(). False: it is not there, or does not know. */
+bool tender_expect(bool may_begin);
 
 void tender_wake(void);
 void tender_rouse(void);

@@ -4,6 +4,7 @@
 #include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/scope.h"
+#include "malloc/swings.h"
 
 #include "base/error.h"
 #include "base/os.h"
@@ -179,7 +180,8 @@ static void decay(struct trim_idle *idle, unsigned tick_ms) {
 
 bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms) {
     struct heap_ended ended = heap_read_ended();
-    idle->idle_ms = idle_for(&idle->scopes, ended.scopes, idle->idle_ms, tick_ms);
+    uint64_t changes = ended.scopes + (idle->falls = swings_count());
+    idle->idle_ms = idle_for(&idle->changes, changes, idle->idle_ms, tick_ms);
     idle->large_idle_ms =
         idle_for(&idle->large_scopes, ended.large_scopes, idle->large_idle_ms, tick_ms);
     heap_tidy_left();

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * swings.c - see swings.h.
+ *
+ * Who frees may have locks of the C library: pthread_join() frees what the variables of a thread
+ * had with the one locked that pthread_create() takes. So a fall begins a thread only where no
+ * other was ever begun. Where some were, one more is no harm, and it is begun as memory is
+ * allocated, once there is so much that it could fall.
+ *
+ * A process that has shut itself in since it began may not be allowed to begin one, and none is.
+ *
+ * Invariant: in_use is what all threads had when jemalloc last told it of each. What a thread has
+ * done since, less than 64 KiB each way, is lost when it ends; so a process with very many threads
+ * that allocate and others that free may see falls where none are, and look in vain.
+ */
+#include "malloc/swings.h"
+#include "base/hidden.h"
+#include "malloc/general.h"
+#include "malloc/options.h"
+#include "malloc/tender.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/single_threaded.h>
+
+/* relaxed: each stands for itself */
+static _Atomic(int64_t) in_use, most; /* most: since the last fall */
+static _Atomic(uint64_t) falls;      /* in order with tender_is_there: see leaves() */
+static _Atomic(bool) counts;
+static int filters; /* what mode of seccomp there was from the beginning */
+
+/* Of each thread: jemalloc's counters of it, and what of them is in `in_use`. */
+static __thread struct {
+    const uint64_t *allocated, *freed;
+    uint64_t told;
+} own __attribute__((tls_model("initial-exec")));
+
+void swings_begin(void) {
+    filters = prctl(PR_GET_SECCOMP);
+    counts = options.idle_ms && (ptrdiff_t)general_read("opt.dirty_decay_ms") >= 0;
+}
+
+uint64_t swings_count(void) {
+    return atomic_load(&falls);
+}
+
+bool swings_is_high(void) {
+    return atomic_load_explicit(&in_use, memory_order_relaxed) >= (int64_t)SWING;
+}
+
+static bool find_own(void) {
+    size_t length = sizeof own.freed;
+    return je_mallctl("thread.deallocatedp", &own.freed, &length, NULL, 0) == 0 &&
+           je_mallctl("thread.allocatedp", &own.allocated, &length, NULL, 0) == 0;
+}
+
+static int64_t add_own(void) {
+    uint64_t now = *own.allocated - *own.freed, more = now - own.told;
+    own.told = now;
+    return atomic_fetch_add_explicit(&in_use, (int64_t)more, memory_order_relaxed) + (int64_t)more;
+}
+
+/* False: the process has changed that, which lasts; this one counts no more. */
+static bool may_begin(void) {
+    if (prctl(PR_GET_SECCOMP) != filters)
+        atomic_store_explicit(&counts, false, memory_order_relaxed);
+    return atomic_load_explicit(&counts, memory_order_relaxed);
+}
+
+/* Until the tender is there, each time anew. */
+static __attribute__((cold, noinline)) void fall(int64_t now, bool is_safe) {
+    int before = errno;
+    atomic_fetch_add(&falls, 1);
+    if (tender_expect(is_safe && (tender_is_there || may_begin())))
+        atomic_store_explicit(&most, now, memory_order_relaxed);
+    errno = before;
+}
+
+static __attribute__((cold, noinline)) void rise(void) {
+    int before = errno;
+    if (may_begin())
+        (void)tender_expect(true);
+    errno = before;
+}
+
+static void note(bool has_allocated) {
+    if (!atomic_load_explicit(&counts, memory_order_relaxed) ||
+        (!own.allocated && !find_own()))
+        return;
+    int64_t now = add_own(), high = atomic_load_explicit(&most, memory_order_relaxed);
+    if (now > high)
+        atomic_store_explicit(&most, now, memory_order_relaxed);
+    if (high - now >= (int64_t)SWING)
+        fall(now, has_allocated || __libc_single_threaded);
+    else if (has_allocated && now >= (int64_t)SWING && !__libc_single_threaded &&
+             !tender_is_there)
+        rise();
+}
+
+/* What jemalloc calls, in place of functions that keep a maximum which nobody here asks for
+ * (jemalloc.sh). It has no lock then. */
+HIDDEN void ebb_jemalloc_has_allocated(void *thread, uint64_t bytes);
+HIDDEN void ebb_jemalloc_has_freed(void *thread, uint64_t bytes);
+
+void ebb_jemalloc_has_allocated(void *thread, uint64_t bytes) {
+    (void)thread, (void)bytes;
+    note(true);
+}
+
+void ebb_jemalloc_has_freed(void *thread, uint64_t bytes) {
+    (void)thread, (void)bytes;
+    note(false);
+}
