@@ -2,15 +2,15 @@
 /*
  * cool.c - what threads that rest have no use for (see heap.h).
  *
- * Large blocks that others have freed of a thread, what is free between those of its parked scopes,
- * and its empty trays. A look is a walk around all heaps, in parts: a MiB of pages, or some pieces
- * of a region. The clock is read after each part. When it is late the look ends, and the next one
- * goes on behind the heap, and in that heap behind the scope, where this one ended, so that each
- * has its turn. Each trim goes its own way around, and looks in idle time theirs: what one passes
- * as too new the other has yet to see. A scope remembers how far in its region a look came. Nothing
- * is left when that was so of each heap when it last had its turn, in as many looks as that took:
- * where heaps are very many none reaches all of them. What comes after a heap's turn waits for its
- * next one.
+ * Large blocks that others have freed of a thread, what is free between those of its parked scopes
+ * and between those that outlived scopes, and its empty trays. A look is a walk around all heaps,
+ * in parts: a MiB of pages, or some pieces of a region. The clock is read after each part. When it
+ * is late the look ends, and the next one goes on behind the heap, and in that heap behind the
+ * scope, where this one ended, so that each has its turn. Each trim goes its own way around, and
+ * looks in idle time theirs: what one passes as too new the other has yet to see. A scope remembers
+ * how far in its region a look came. Nothing is left when that was so of each heap when it last had
+ * its turn, in as many looks as that took: where heaps are very many none reaches all of them. What
+ * comes after a heap's turn waits for its next one.
  *
  * Invariants: a heap whose turn comes in time has at least one part of each kind done, unless its
  * own thread wants what it has parked; so looks end what there is, however slow the clock makes
@@ -304,7 +304,9 @@ static void cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t 
     cooling->turns++;
     bool is_left = cool_lists(heap, cooling, deadline_ns);
     is_left |= cool_scopes(heap, cooling, deadline_ns);
-    is_left |= cool_stash(heap, has_rested(heap, cooling));
+    bool is_due = has_rested(heap, cooling);
+    is_left |= cool_stash(heap, is_due);
+    is_left |= heap_settle_resting(heap, is_due);
     cooling->fruitless = cooling->parts != before ? 0 : cooling->fruitless + 1;
     cooling->exhausted = is_left ? 0 : cooling->exhausted + 1;
 }

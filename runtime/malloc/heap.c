@@ -13,6 +13,7 @@
 #include "malloc/tender.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "region/keeper.h"
 #include "step/site.h"
 
@@ -356,17 +357,48 @@ ebb_region heap_keeper(struct heap *heap) {
 #define SETTLE_EACH 64u /* scopes and blocks */
 #define SETTLE_LEAST ((size_t)1 << 20)
 #define SETTLE_IN 256u
+#define PAUSE_NS 50000u
+
+void heap_await_keeper(struct heap *heap) {
+    static const uint32_t nobody;
+    do
+        (void)os.wait(&nobody, 0, PAUSE_NS);
+    while (!heap_try_keeper(heap));
+}
+
+/* Of the keeper that it has taken. */
+static void settle(struct heap *heap, bool wholly) {
+    if (ebb_region_is_open(heap->keeper))
+        keeper_settle((struct region *)heap->keeper.lane, wholly);
+}
 
 void heap_settle(struct heap *heap) {
-    if (ebb_region_is_open(heap->keeper))
-        keeper_settle((struct region *)heap->keeper.lane, true);
+    heap_take_keeper(heap);
+    settle(heap, true);
+    heap_leave_keeper(heap);
+}
+
+/* Where its thread is at work just now, or was in a fork and is lost, nothing is to be done. */
+bool heap_settle_resting(struct heap *heap, bool is_due) {
+    if (!heap_try_keeper(heap))
+        return false;
+    bool is_left = heap->keeper_is_used && !is_due;
+    if (heap->keeper_is_used && is_due)
+        settle(heap, true);
+    heap->keeper_is_used = is_left;
+    heap_leave_keeper(heap);
+    return is_left;
 }
 
 /* So much was freed that the thread may have no more to do for ever; not again where scopes come
  * meanwhile, which may want it each time. */
-static bool is_freed(const struct heap *heap) {
+static bool may_be_freed(const struct heap *heap) {
     return (heap->settle_in == 0 || heap->settle_in == SETTLE_IN) &&
-           heap->freed_since >= SETTLE_LEAST && ebb_region_is_open(heap->keeper) &&
+           heap->freed_since >= SETTLE_LEAST;
+}
+
+static bool is_freed(const struct heap *heap) {
+    return may_be_freed(heap) && ebb_region_is_open(heap->keeper) &&
            heap->freed_since >= ((struct region *)heap->keeper.lane)->reserved.current / 2;
 }
 
@@ -374,14 +406,18 @@ static bool is_freed(const struct heap *heap) {
 void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes) {
     heap->freed_since += freed_bytes;
     heap->settle_in -= !freed_bytes && heap->settle_in;
-    bool freed = is_freed(heap);
-    if (++heap->since_settled < SETTLE_EACH && !freed)
+    bool is_time = ++heap->since_settled >= SETTLE_EACH;
+    if (!is_time && !may_be_freed(heap))
         return;
-    heap->settle_in = freed ? SETTLE_IN : heap->settle_in;
-    heap->since_settled = 0;
-    heap->freed_since = 0;
-    if (ebb_region_is_open(heap->keeper))
-        keeper_settle((struct region *)heap->keeper.lane, false);
+    heap_take_keeper(heap);
+    bool freed = is_freed(heap);
+    if (is_time || freed) {
+        heap->settle_in = freed ? SETTLE_IN : heap->settle_in;
+        heap->since_settled = 0;
+        heap->freed_since = 0;
+        settle(heap, false);
+    }
+    heap_leave_keeper(heap);
 }
 
 /* From `heap` on, the first that is left and not tidy; NULL: there is none. */

@@ -23,7 +23,7 @@
  *
  * Invariant: only the thread that has a heap calls functions of ebb on its regions, except that a
  * cooling thread looks at parked ones, under a lock: no block comes or goes there, though it may be
- * noted which ones are alive.
+ * noted which ones are alive; and that it settles the keeper between two of these calls.
  */
 #ifndef EBB_MALLOC_HEAP_H
 #define EBB_MALLOC_HEAP_H
@@ -111,6 +111,8 @@ struct heap {
     uint64_t seen_begun;  /* `begun` as cooling saw it last */
     uint64_t rests_since_ms; /* since when cooling saw no change of it; 0: not yet */
     ebb_region keeper;
+    _Atomic(bool) keeper_is_taken; /* with steps below it, by who calls functions of ebb there */
+    bool keeper_is_used;  /* since cooling has settled it */
     unsigned since_settled; /* ends of scopes, and of kept blocks, since the keeper was settled */
     size_t freed_since;     /* bytes of these blocks */
     unsigned settle_in;     /* ends of scopes before `freed_since` alone settles the keeper again */
@@ -183,10 +185,34 @@ void heap_drop_stash(struct heap *heap);
 /* The region for what outlives scopes, opened if need be. */
 ebb_region heap_keeper(struct heap *heap);
 
+/* Not a lock: none that may be held for a whole call of ebb, which takes its own, could be taken by
+ * forks in order. They need not, since in the child nobody waits for heaps that are lost. */
+static inline bool heap_try_keeper(struct heap *heap) {
+    /* acquire: pairs with heap_leave_keeper() */
+    return !atomic_exchange_explicit(&heap->keeper_is_taken, true, memory_order_acquire);
+}
+
+/* Who settles it is soon done. */
+void heap_await_keeper(struct heap *heap);
+
+/* Its own thread, around what it does with the keeper or with steps below it. */
+static inline void heap_take_keeper(struct heap *heap) {
+    if (__builtin_expect(!heap_try_keeper(heap), 0))
+        heap_await_keeper(heap);
+    heap->keeper_is_used = true;
+}
+
+static inline void heap_leave_keeper(struct heap *heap) {
+    atomic_store_explicit(&heap->keeper_is_taken, false, memory_order_release);
+}
+
 /* Gives the keeper's unneeded pages to the pool: all, at once; or, now and then and only if they
  * are many, when a scope has ended (0 bytes) or a block of the keeper's was freed. */
 void heap_settle(struct heap *heap);
 void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
+
+/* The same of a thread that rests: all, if it `is_due`. True: some may be left. Any thread. */
+bool heap_settle_resting(struct heap *heap, bool is_due);
 
 /* The lock of all heaps. It also protects what a thread shares with others that close the region of
  * its scope. */
@@ -231,9 +257,10 @@ struct heap_cooling {
 
 /*
  * Gives pages back to the system that have not been used for `least_ms`: of blocks handed in to a
- * thread that rests (the blocks stay its own); and between the large blocks of parked scopes. Empty
- * trays of a thread that has begun no scope for so long go to jemalloc. Holds a lock that forks and
- * new threads wait for. True: something is left; a trim calls it until nothing is. Any thread.
+ * thread that rests (the blocks stay its own); and between the large blocks of parked scopes. Of a
+ * thread that has begun no scope for so long empty trays go to jemalloc, and to the pool what is
+ * free between blocks that outlived scopes. Holds a lock that forks and new threads wait for. True:
+ * something is left; a trim calls it until nothing is. Any thread.
  */
 bool heap_cool(struct heap_cooling *cooling);
 

@@ -76,11 +76,9 @@ static void note_alive(struct scope *scope, const struct large *large, size_t be
         scope->tenured_bytes = scope->tenured_bytes - before + now;
 }
 
-void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
-    if (!(scope = scope_serving(scope)) || is_for_general(scope, bytes))
-        return NULL;
+/* With the keeper taken. */
+static void *alloc_large(struct scope *scope, size_t bytes, size_t align) {
     struct heap *heap = scope->heap;
-    heap_drain(heap);
     if (!scope->step.lane && !begin_step(scope))
         return NULL;
     heap_unpark(scope);
@@ -104,6 +102,17 @@ void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
     return large ? block : NULL;
 }
 
+void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
+    if (!(scope = scope_serving(scope)) || is_for_general(scope, bytes))
+        return NULL;
+    struct heap *heap = scope->heap;
+    heap_drain(heap);
+    heap_take_keeper(heap);
+    void *block = alloc_large(scope, bytes, align);
+    heap_leave_keeper(heap);
+    return block;
+}
+
 static void release_block(const struct large *large) {
     error_mute();
     int result = ebb_region_release(region_of(large), (void *)large->block);
@@ -115,6 +124,7 @@ void scope_release_large(struct large *large) {
     struct scope *scope = large->scope;
     struct heap *heap = large->heap;
     size_t bytes = large->bytes;
+    heap_take_keeper(heap);
     if (scope)
         heap_unpark(scope);
     release_block(large);
@@ -126,12 +136,14 @@ void scope_release_large(struct large *large) {
     large_remove(&heap->unused, large);
     if (scope)
         park_again(scope);
-    else if (bytes)
+    heap_leave_keeper(heap);
+    if (!scope && bytes)
         heap_settle_now_and_then(heap, bytes);
 }
 
 bool scope_resize_large(struct large *large, size_t bytes) {
     struct scope *scope = large->scope;
+    heap_take_keeper(scope->heap);
     heap_unpark(scope);
     error_mute();
     int result = ebb_region_resize(scope->step.region, (void *)large->block, bytes);
@@ -146,6 +158,7 @@ bool scope_resize_large(struct large *large, size_t bytes) {
         large->bytes = bytes;
     }
     park_again(scope);
+    heap_leave_keeper(scope->heap);
     return result == 0;
 }
 
@@ -193,6 +206,7 @@ bool scope_end_step(struct scope *scope) {
     bool done = true;
     if (!scope->step.lane)
         return true;
+    heap_take_keeper(scope->heap);
     heap_unpark(scope);
     error_mute();
     if (scope->larges)
@@ -200,5 +214,6 @@ bool scope_end_step(struct scope *scope) {
     else
         (void)ebb_step_end(scope->step);
     error_unmute();
+    heap_leave_keeper(scope->heap);
     return done;
 }

@@ -116,6 +116,26 @@ static void test_a_large_one_after_each_scope_keeps_its_place(void **state) {
     assert_true(given <= LONG / 16);
 }
 
+/* Less than half of it, so that no look of its own takes it. */
+static void test_what_a_thread_that_rests_has_free_goes(void **state) {
+    struct heap_cooling cooling = {.now_ms = 1, .least_ms = 10};
+    size_t freed = 0;
+    fill(*state);
+    for (unsigned i = 0; i < COUNT; i += 3) {
+        freed += is_of_a_scope(blocks[i]) ? BYTES - 2 * EBB_PAGE : 0;
+        end(blocks[i], BYTES, i);
+        blocks[i] = NULL;
+    }
+    assert_true(freed > FEW);
+    size_t kept = kept_by(here.heap);
+    assert_true(heap_cool(&cooling));
+    assert_int_equal(kept_by(here.heap), kept);
+    cooling.now_ms += cooling.least_ms;
+    assert_false(heap_cool(&cooling));
+    assert_true(kept_by(here.heap) <= kept - freed);
+    clear_rest();
+}
+
 static void test_a_trim_takes_all_of_it(void **state) {
     fill(*state);
     size_t left = clear(2, 5);
@@ -410,6 +430,7 @@ int main(void) {
         SERVED(test_a_thread_that_only_frees_keeps_little),
         SERVED(test_a_few_large_ones_are_as_much),
         SERVED(test_a_large_one_after_each_scope_keeps_its_place),
+        SERVED(test_what_a_thread_that_rests_has_free_goes),
         SERVED(test_a_trim_takes_all_of_it),
         cmocka_unit_test(test_a_trim_takes_single_pages),
         cmocka_unit_test(test_a_trim_takes_each_page_among_gaps_that_have_none),
