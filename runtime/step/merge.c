@@ -132,26 +132,35 @@ static void link(struct side *side, uint32_t slot, uint32_t kind) {
     side->first[kind] = slot;
 }
 
-/* False: both have the same kinds. */
+/* The key of a slot in the list, whatever became of its block. */
+static uint64_t key_of(const struct ordered *listed) {
+    return listed->key >> 3;
+}
+
+/* False: both have the same keys. */
 static bool find_kinds(struct merging *merging) {
     struct side *one = &merging->one, *other = &merging->other;
+    const struct ordered *list = merging->list;
     uint32_t middle = one->draft->count, count = middle + other->draft->count, kind = 0;
     list_slots(merging->list, one->draft, 0);
     list_slots(merging->list, other->draft, middle);
     order_sort(merging->list, merging->scratch, count);
-    bool differ = false;
+    bool differ = false, in_one = false, in_other = false;
     memset(one->first, 0xff, count * sizeof *one->first);
     memset(other->first, 0xff, count * sizeof *other->first);
     for (uint32_t at = count; at-- > 0;) {
-        uint32_t slot = merging->list[at].index;
-        if (slot < middle)
-            link(one, slot, kind);
+        bool of_one = list[at].index < middle;
+        if (of_one)
+            link(one, list[at].index, kind);
         else
-            link(other, slot - middle, kind);
-        if (at && merging->list[at - 1].key == merging->list[at].key)
+            link(other, list[at].index - middle, kind);
+        in_one |= of_one;
+        in_other |= !of_one;
+        kind += !at || list[at - 1].key != list[at].key;
+        if (at && key_of(&list[at - 1]) == key_of(&list[at]))
             continue;
-        differ |= (one->first[kind] == NONE) != (other->first[kind] == NONE);
-        kind++;
+        differ |= in_one != in_other;
+        in_one = in_other = false;
     }
     return differ;
 }

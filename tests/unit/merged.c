@@ -142,7 +142,11 @@ static void a_slot_of_both_has_room_for_either(void **state) {
 
 static void there_is_no_draft_of_both_where_nothing_is_won(void **state) {
     struct draft *one = draft_of("ABAB"), *same = draft_of("ABABAB"), *other = draft_of("AC");
+    struct draft *kept = draft_of("ABAB");
+    kept->slots[1].room = 0;
+    kept->slots[1].survived = kept->slots[1].tenured = true;
     assert_null(draft_merge(one, same, ALL, UINT64_MAX)); /* the same keys */
+    assert_null(draft_merge(one, kept, ALL, UINT64_MAX)); /* but for what became of a block */
     assert_null(draft_merge(one, other, 4, UINT64_MAX));  /* too many slots */
     struct draft *merged = draft_merge(one, other, 5, 4 * 64 * KIB);
     assert_keys(merged, "ACBAB");
@@ -152,6 +156,7 @@ static void there_is_no_draft_of_both_where_nothing_is_won(void **state) {
     other->coarse = other->keyed = false;
     assert_null(draft_merge(one, other, ALL, UINT64_MAX));
     draft_drop(merged);
+    draft_drop(kept);
     draft_drop(other);
     draft_drop(same);
     draft_drop(one);
