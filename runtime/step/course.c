@@ -289,9 +289,14 @@ static void prefer_larger(struct work *work) {
         take_noted(work);
 }
 
+/* Some of what the present plan has born in the parent does not survive any more. */
+static bool is_doubted(const struct work *work) {
+    return work->course->learning.doubtful && work->present && work->present->tenured;
+}
+
 /* So they do the present plan, unless recent steps needed much less than that. */
 static bool is_led(const struct work *work) {
-    return !work->repeats && draft_leads(work->present, work->draft) &&
+    return !work->repeats && !is_doubted(work) && draft_leads(work->present, work->draft) &&
            work->course->plan->height_bytes <= work->height_most;
 }
 
@@ -338,7 +343,9 @@ static bool plan_of_several(struct work *work) {
     if (work->present)
         guests_dismiss(work->present); /* they are chosen anew */
     struct draft *both = draft_of_both(work, noted, work->draft);
-    struct draft *all = draft_of_both(work, work->present, both ? both : work->draft);
+    struct draft *all = NULL;
+    if (!is_doubted(work))
+        all = draft_of_both(work, work->present, both ? both : work->draft);
     if (!plan_instead(work, all))
         return plan_instead(work, both);
     draft_drop(both);

@@ -5,6 +5,7 @@
  */
 #include "kit/passes.h"
 
+#include "step/learn.h"
 #include "step/merge.h"
 
 enum { MOST = 120, ALL = 1 << 20 };
@@ -302,6 +303,40 @@ static void programs_that_are_drawn_by_chance_are_served_in_the_same_pages(void 
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Of layers 0 to 11 those that the mask has; after the eighth a result, which the program may keep
+ * for longer than the step. */
+static void take_result(ebb_site *site, ebb_region parent, uint32_t mask, bool keep) {
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
+    struct ebb_survivor kept;
+    for (unsigned i = 0; i < 12; i++) {
+        if (i == 8)
+            kept = survivor_of(ebb_step_alloc(step, 64 * KIB, 64, 100), EBB_PROMOTE_COPY);
+        if (mask >> i & 1)
+            assert_non_null(ebb_step_alloc(step, 32 * KIB, 64, 1 + i));
+    }
+    assert_int_equal(ebb_step_end_keeping(step, parent, &kept, keep, NULL, NULL), 0);
+    if (keep)
+        assert_int_equal(ebb_region_release(parent, kept.block), 0);
+}
+
+/* Two steps show that it is not kept any more: it is not born in the parent from then on, be the
+ * layers the same, any, or others that the plan is to have as well. */
+static void what_is_kept_no_longer_is_not_taken_over_from_the_plan(void **state) {
+    struct stage *stage = *state;
+    for (unsigned k = 0; k < 3; k++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        seed = 7;
+        for (unsigned i = 0; i < 120; i++) {
+            uint32_t layers = k == 1 ? chance(256) | chance(256) : k == 2 && i >= 60 ? 0xff0 : 0xff;
+            take_result(site, stage->root, layers, i < 60);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_true(stats.tenured_right > 50 && stats.tenured_wrong == LEARN_IN_A_ROW);
+        assert_true(stats.recorded_steps < 10 && !stats.suspended);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* No step has a use for it all, whether the others' layers are all of their own, or some. */
 static void what_never_comes_together_makes_no_plan_too_high(void **state) {
     static const uint32_t others[] = {0xffff0000, 0x7fff8};
@@ -333,6 +368,7 @@ int main(void) {
         TIDY(there_is_no_draft_of_both_where_nothing_is_won),
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
         STAGED(layers_that_come_and_go_are_served),
+        STAGED(what_is_kept_no_longer_is_not_taken_over_from_the_plan),
         STAGED(programs_that_are_drawn_by_chance_are_served_in_the_same_pages),
         STAGED(what_never_comes_together_makes_no_plan_too_high),
     };
