@@ -320,7 +320,8 @@ static bool is_worth_it(const struct merging *merging) {
 struct draft *draft_merge(const struct draft *one, const struct draft *other,
                           uint64_t count_most, uint64_t bytes_most) {
     struct merging merging;
-    bool suit = one->keyed && other->keyed && one->coarse == other->coarse;
+    bool suit = one->keyed && other->keyed && one->coarse == other->coarse &&
+                size_larger(one->count, other->count) <= count_most;
     if (!suit || !merging_make(&merging, one, other))
         return NULL;
     struct draft *merged = find_kinds(&merging) ? merge(&merging) : NULL;

@@ -152,6 +152,9 @@ static void there_is_no_draft_of_both_where_nothing_is_won(void **state) {
     struct draft *merged = draft_merge(one, other, 5, 4 * 64 * KIB);
     assert_keys(merged, "ACBAB");
     assert_null(draft_merge(one, other, 5, 4 * 64 * KIB - 1)); /* too high */
+    uint64_t opened = pool_stats_of(plan_pool()).opened_regions;
+    assert_null(draft_merge(one, other, 3, UINT64_MAX)); /* one of them has more: at once */
+    assert_int_equal(pool_stats_of(plan_pool()).opened_regions, opened);
     other->coarse = true;
     assert_null(draft_merge(one, other, ALL, UINT64_MAX));
     other->coarse = other->keyed = false;
