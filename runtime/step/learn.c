@@ -295,7 +295,9 @@ static enum learn_verdict coarsen(struct learning *learning) {
 
 /* A plan of loops takes too many pages: it is shortened so many times, until one is proven. */
 static bool may_be_shorter(struct learning *learning, const struct learn_step *step) {
-    return step->keyed && learning->shortened++ < LEARN_TRIES;
+    bool shorter = step->keyed && learning->shortened++ < LEARN_TRIES;
+    learning->good = shorter ? 0 : learning->good; /* that one has yet to prove itself */
+    return shorter;
 }
 
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {

@@ -209,6 +209,24 @@ static void a_plan_that_is_another_ones_is_looked_at_like_any_other(void **state
     assert_false(learning.noted);
 }
 
+/* Loops may get shorter for as long as there are steps. */
+static void a_plan_that_is_proven_may_be_shortened_as_often_again(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.keyed = true;
+    for (unsigned plan = 0; plan < 3 * LEARN_TRIES; plan++) {
+        step.reserved_peak = PEAK;
+        for (unsigned i = 0; i < LEARN_WAIT; i++)
+            assert_int_equal(pass(&learning, step), LEARN_KEEP);
+        step.reserved_peak = 2 * PEAK;
+        for (unsigned i = 1; i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, step), LEARN_KEEP);
+        assert_int_equal(pass(&learning, step), LEARN_SHORTEN);
+        learn_adopted(&learning, learning.plan_hash, false);
+    }
+    assert_false(learning.suspended);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growth_that_failed_is_tried_again_after_a_while),
@@ -222,6 +240,7 @@ int main(void) {
         cmocka_unit_test(a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else),
         cmocka_unit_test(a_plan_that_is_given_up_is_pardoned_no_more),
         cmocka_unit_test(a_plan_that_is_another_ones_is_looked_at_like_any_other),
+        cmocka_unit_test(a_plan_that_is_proven_may_be_shortened_as_often_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
