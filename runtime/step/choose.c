@@ -176,10 +176,11 @@ static void note_server(struct lane *lane) {
                 is_after_odd(lane->course) ? SERVED_AFTER_ODD : SERVED_BY_TAG);
 }
 
-/* The kind was served by the course of the tag, which goes. */
+/* The kind was served by the course of the tag, which goes. Not if that was suspended just now. */
 static void split_off(struct ebb_site *site, const struct course *tag, struct step_kind kind) {
-    struct course *course = tag->plan ? find_kind(site, tag->tag, kind) : NULL;
-    if (!course || course->plan)
+    bool serves = tag->plan && tag->learning.planned;
+    struct course *course = serves ? find_kind(site, tag->tag, kind) : NULL;
+    if (!course || course->plan || course->planning)
         return;
     course->plan = tag->plan;
     plan_share(course->plan);

@@ -6,6 +6,8 @@
  */
 #include "kit/test.h"
 
+#include "step/site.h"
+
 enum { GRADIENTS = 8, BLOCKS = 3 * GRADIENTS, MORE = 10, BYTES = 20000 };
 
 enum sort {
@@ -186,6 +188,65 @@ static void nor_of_steps_that_leave_nothing_behind(void **state) {
     end(&loop);
 }
 
+/* ---- a row is found ---- */
+
+static enum sort sort_of(unsigned step) {
+    return step % 4 == 3 ? UPDATE : GATHER;
+}
+
+/* The last of so many steps shows it. */
+static unsigned steps_to_a_row(struct stage *stage) {
+    struct loop loop = loop_of(stage);
+    unsigned steps = 0;
+    while (!site_stats(loop.site).row_steps)
+        pass(&loop, sort_of(steps++));
+    end(&loop);
+    return steps;
+}
+
+/* The step that shows the row suspends it. The kinds that it served have one step recorded. */
+static void a_plan_that_is_suspended_goes_to_no_kind(void **state) {
+    unsigned steps = steps_to_a_row(*state);
+    struct loop loop = loop_of(*state);
+    for (unsigned i = 0; i < steps; i++) {
+        if (i == steps - 1)
+            loop.site->courses[0].learning.long_ppm = 0;
+        pass(&loop, sort_of(i));
+    }
+    assert_int_equal(site_stats(loop.site).row_steps, 4);
+    for (unsigned i = 0; i < loop.site->course_count; i++)
+        assert_true(!loop.site->courses[i].plan || loop.site->courses[i].learning.planned);
+    pass(&loop, GATHER);
+    assert_int_equal(recorded_in(&loop, GATHER), 1);
+    assert_int_equal(missed_in(&loop, GATHER), 0);
+    end(&loop);
+}
+
+static struct course *kind_of(struct loop *loop, uint32_t count, uint32_t before) {
+    struct course *course = loop->site->courses;
+    while (course->kind.count != count || course->kind.before != before)
+        course++;
+    return course;
+}
+
+/* As if a thread were at work for it since the row was lost, while the others find it again. */
+static void nor_does_a_plan_go_to_a_kind_that_one_is_made_for(void **state) {
+    struct loop loop = loop_of(*state);
+    unsigned steps = 0, each = BLOCKS + GRADIENTS + 2;
+    while (!site_stats(loop.site).row_steps)
+        pass(&loop, sort_of(steps++));
+    struct course *kind = kind_of(&loop, each, each);
+    assert_non_null(kind->plan);
+    rhythm_start(loop.site->courses[0].rhythm);
+    course_end(kind);
+    kind->planning = true;
+    while (!site_stats(loop.site).row_steps)
+        pass(&loop, sort_of(steps++));
+    assert_null(kind->plan);
+    kind->planning = false;
+    end(&loop);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_comes_after_odd_steps_is_recorded_and_planned),
@@ -193,6 +254,8 @@ int main(void) {
         STAGED(where_it_is_as_the_others_it_is_recorded_once),
         STAGED(after_a_plan_has_proven_itself_nothing_is_expected),
         STAGED(nor_of_steps_that_leave_nothing_behind),
+        STAGED(a_plan_that_is_suspended_goes_to_no_kind),
+        STAGED(nor_does_a_plan_go_to_a_kind_that_one_is_made_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
