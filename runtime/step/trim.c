@@ -3,7 +3,8 @@
  * trim.c - slots that are there when there is too much are left out (see trim.h).
  *
  * Of each key those that come last are, in the same proportion for all: which is found by halving,
- * as what is alive gets less with it. The first slot of a key always stays.
+ * as what is alive gets less with it. The first slot of a key always stays, and so do those without
+ * a key, which are of no loop.
  *
  * Invariant: the releases of what stays keep their order and what they come before and after, so
  * what is left is a draft of a step that could have been.
@@ -78,7 +79,7 @@ static void set_levels(struct trimming *trimming, const uint32_t *by_key) {
                 break;
         for (uint32_t at = first; at < behind; at++) {
             uint32_t slot = by_key[at];
-            bool counts = slots[slot].room &&
+            bool counts = slots[slot].key && slots[slot].room &&
                           trimming->full[trimming->end[slot]] > trimming->full[slot];
             uint64_t level = (uint64_t)(at - first) * LEVELS / (behind - first);
             trimming->level[slot] = counts ? (uint8_t)level : 0;

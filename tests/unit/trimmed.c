@@ -132,6 +132,25 @@ static void a_draft_is_trimmed_if_it_has_to_be_and_each_key_stays(void **state) 
     assert_trimmed(true, 8 * 65536 - 1, 8);
 }
 
+/* They are of no loop: whoever is shorter has them all the same. */
+static void slots_without_a_key_stay(void **state) {
+    enum { BLOCKS = 16 };
+    struct record_entry record[BLOCKS];
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        record[i] = (struct record_entry){.bytes = 65536, .key = i % 2, .rank = PLAN_NEVER,
+                                          .align_log2 = 6};
+    struct draft *draft = draft_from_record(record, BLOCKS, 1, NULL, DRAFT_TENURE_ONCE);
+    struct plan *plan = draft_plan(draft, &effort, UINT64_MAX);
+    assert_true(draft_trim(draft, plan->by_key, 10 * 65536));
+    assert_int_equal(draft->count, 10);
+    uint32_t keyless = 0;
+    for (uint32_t i = 0; i < draft->count; i++)
+        keyless += !draft->slots[i].key;
+    assert_int_equal(keyless, BLOCKS / 2);
+    plan_drop(plan);
+    draft_drop(draft);
+}
+
 static int nothing_is_left(void **state) {
     assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
     ebb_check_pool(plan_pool());
@@ -144,6 +163,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         TIDY(what_is_there_when_there_is_too_much_is_left_out),
         TIDY(a_draft_is_trimmed_if_it_has_to_be_and_each_key_stays),
+        TIDY(slots_without_a_key_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
