@@ -57,6 +57,7 @@ struct plan {
     uint64_t hash;          /* of the structure */
     bool confirmed; /* two steps were alike */
     bool coarse; /* only of blocks that do not fit the small lane: others are not in its slots */
+    bool several; /* of steps that differ in what comes: each leaves some slots out */
     bool apart;  /* of blocks with keys: what stays to the end has places of its own */
     ebb_region memory;      /* of all this */
 };

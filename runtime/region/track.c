@@ -311,10 +311,18 @@ static void untie(struct track *track) {
     track->looked = NULL;
 }
 
+/* A plan for steps that differ has more than each of them. */
 static bool is_complete(const struct track *track) {
     const struct track_seen *seen = &track->seen;
     return track->plan && seen->served && !seen->strange && !track->wander.on &&
-           track_cursor(track) == track->plan->slot_count;
+           (track->plan->several || track_cursor(track) == track->plan->slot_count);
+}
+
+/* What the step has left out behind the last slot: nothing was asked for there. */
+static void forget_rest(struct track *track) {
+    uint32_t count = track->seen.complete ? track->plan->slot_count : 0;
+    for (uint32_t i = track_cursor(track); i < count; i++)
+        track->slots[i].bytes = 0;
 }
 
 static void detach(struct track *track) {
@@ -363,6 +371,7 @@ void track_finish(struct track *track, struct track_seen *seen) {
             forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);
+        forget_rest(track);
         track->due.in_order = track->seen.complete && !track->due.strayed && !track->had_grown &&
                               !track->held;
         note_refused(track);

@@ -319,6 +319,7 @@ struct draft *draft_of_plan(const struct plan *plan) {
     draft->keyed = plan->by_key != NULL;
     draft->confirmed = plan->confirmed;
     draft->coarse = plan->coarse;
+    draft->several = plan->several;
     for (uint32_t i = 0; i < draft->count; i++) {
         draft->slots[i] = slot_of_plan(&plan->slots[i]);
         draft->tenured += plan->slots[i].tenured;

@@ -48,6 +48,7 @@ struct draft {
     bool keyed;        /* a slot has a key */
     bool confirmed;    /* two steps were alike */
     bool coarse;       /* of a coarse record */
+    bool several;      /* of steps that differ: each leaves some slots out */
     bool wider;        /* it has room for other steps than the one that was recorded */
     ebb_pool *desk; /* where packing has its tables meanwhile, if it can spare the pages; else, and
                        if it is NULL, in plan_pool() */

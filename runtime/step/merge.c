@@ -296,7 +296,7 @@ static struct draft *merge(struct merging *merging) {
     if (!merged)
         return NULL;
     merged->count = 0;
-    merged->keyed = merged->wider = true;
+    merged->keyed = merged->wider = merged->several = true;
     merged->coarse = one->coarse;
     merged->hash = (one->hash ^ other->hash >> 1) * UINT64_C(0x9e3779b97f4a7c15);
     memset(merging->until, 0, ((size_t)one->count + other->count) * sizeof *merging->until);

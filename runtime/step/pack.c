@@ -222,6 +222,7 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->height_bytes = size_align(size_larger((size_t)desk->result.height, 1), EBB_PAGE);
     plan->confirmed = draft->confirmed;
     plan->coarse = draft->coarse;
+    plan->several = draft->several;
     plan->apart = desk->apart;
     plan->hash = draft->hash;
     plan->max_live_bytes = (size_t)desk->result.max_live;

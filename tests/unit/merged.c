@@ -306,6 +306,37 @@ static void programs_that_are_drawn_by_chance_are_served_in_the_same_pages(void 
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Blocks with keys of their own, of which every third one goes. */
+static void take_program(ebb_site *site, uint32_t first, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < 30; i++) {
+        void *block = ebb_step_alloc(step, bytes, 64, first + i);
+        assert_non_null(block);
+        if (i % 3 == 1)
+            assert_int_equal(ebb_region_release(step.region, block), 0);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Though each step leaves out what is the other program's, and what is behind its last block. */
+static void a_plan_for_several_programs_is_enlarged_for_each(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_site_stats before = site_stats(site);
+    for (unsigned i = 0; i < 30; i++)
+        take_program(site, 1, 4000);
+    for (unsigned i = 0; i < 160; i++) {
+        if (i == 60)
+            before = site_stats(site);
+        take_program(site, i % 40 < 30 ? 101 : 1, i % 16 ? 4000 : 7000);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.missed, before.missed);
+    assert_int_equal(stats.recorded_steps, before.recorded_steps);
+    assert_true(before.plans > 2 && before.recorded_steps < 6);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Of layers 0 to 11 those that the mask has; after the eighth a result, which the program may keep
  * for longer than the step. */
 static void take_result(ebb_site *site, ebb_region parent, uint32_t mask, bool keep) {
@@ -371,6 +402,7 @@ int main(void) {
         TIDY(there_is_no_draft_of_both_where_nothing_is_won),
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
         STAGED(layers_that_come_and_go_are_served),
+        STAGED(a_plan_for_several_programs_is_enlarged_for_each),
         STAGED(what_is_kept_no_longer_is_not_taken_over_from_the_plan),
         STAGED(programs_that_are_drawn_by_chance_are_served_in_the_same_pages),
         STAGED(what_never_comes_together_makes_no_plan_too_high),
