@@ -33,7 +33,7 @@ static int filters; /* what mode of seccomp there was from the beginning */
 /* Of each thread: jemalloc's counters of it, and what of them is in `in_use`. */
 static __thread struct {
     const uint64_t *allocated, *freed;
-    uint64_t told;
+    int64_t told;
 } own __attribute__((tls_model("initial-exec")));
 
 void swings_begin(void) {
@@ -56,9 +56,9 @@ static bool find_own(void) {
 }
 
 static int64_t add_own(void) {
-    uint64_t now = *own.allocated - *own.freed, more = now - own.told;
+    int64_t now = (int64_t)*own.allocated - (int64_t)*own.freed, more = now - own.told;
     own.told = now;
-    return atomic_fetch_add_explicit(&in_use, (int64_t)more, memory_order_relaxed) + (int64_t)more;
+    return atomic_fetch_add_explicit(&in_use, more, memory_order_relaxed) + more;
 }
 
 /* False: the process has changed that, which lasts; this one counts no more. */
