@@ -26,10 +26,10 @@ void general_begin(void) {
 void *general_alloc_aligned(size_t bytes, size_t align) {
     if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
         return NULL;
-    size_t whole = size_align(size_larger(bytes, 1), align);
+    size_t some = size_larger(bytes, 1), whole = size_align(some, align);
     bool lies_well = align <= MALLOC_ALIGN || (align <= EBB_PAGE && whole <= GENERAL_SLAB_MOST);
     int before = errno;
-    void *block = lies_well ? je_malloc(whole) : je_aligned_alloc(align, whole);
+    void *block = lies_well ? je_malloc(whole) : je_aligned_alloc(align, some);
     errno = before;
     return block;
 }

@@ -33,6 +33,17 @@ static void test_blocks_of_all_sizes_lie_as_they_are_to(void **state) {
     }
 }
 
+/* The rest of what an alignment spans is for others. */
+static void test_blocks_that_lie_far_apart_are_no_larger_for_it(void **state) {
+    (void)state;
+    for (size_t align = 256 * EBB_PAGE; align <= 1024 * EBB_PAGE; align *= 2) {
+        void *block = general_alloc_aligned(100, align);
+        assert_non_null(block);
+        assert_true(je_malloc_usable_size(block) < align);
+        je_free(block);
+    }
+}
+
 static void test_aligned_blocks_leave_errno_alone(void **state) {
     (void)state;
     errno = 77;
@@ -76,6 +87,7 @@ static void test_zeroed_blocks_that_are_too_large_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_of_all_sizes_lie_as_they_are_to),
+        cmocka_unit_test(test_blocks_that_lie_far_apart_are_no_larger_for_it),
         cmocka_unit_test(test_aligned_blocks_leave_errno_alone),
         cmocka_unit_test(test_zeroed_blocks_are_clear_where_others_were),
         cmocka_unit_test(test_zeroed_blocks_that_are_too_large_are_refused),
