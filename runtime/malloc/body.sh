@@ -26,8 +26,11 @@ body() {
             lines = lines "    \"" text "\\n\" \\\n"
         }
         function write_relocation(place, type, symbol) {
+            is_near = ""
             if (type == "R_X86_64_PLT32") {
                 sub(/[-+]0x[0-9a-f]+$/, "", symbol)
+                if (symbol !~ /^ebb_jemalloc_/)
+                    refuse("jumps to " symbol)
                 if (other != "" && other != symbol)
                     refuse("jumps to " other " and " symbol)
                 other = symbol
@@ -47,10 +50,21 @@ body() {
             gsub(/ /, ",0x", text)
             write_line(".byte 0x" text)
         }
+        # What has no relocation lies where it does from the instruction alone.
+        function look_near() {
+            if (is_near != "")
+                refuse("has to do with " is_near)
+            is_near = ""
+        }
         /^[0-9a-f]+ </ { start = "0x" $1; sub(/0x0*/, "0x", start); sub(/ .*/, "", start) }
         /^ +[0-9a-f]+:\t/ {
             if ($3 ~ /%[er]?[sb]p|push|pop|call|leave|\*/)
                 refuse("has a frame")
+            look_near()
+            if ($3 ~ /\(%rip\)|^[^j].*</) {
+                is_near = $3
+                sub(/^.*# */, "", is_near)
+            }
             place = $1
             gsub(/[ :]/, "", place)
             target = $3
@@ -70,6 +84,7 @@ body() {
             write_relocation("0x" each[1], each[2], $5)
         }
         END {
+            look_near()
             if (lines == "")
                 refuse("is not there")
             if (why != "") {
