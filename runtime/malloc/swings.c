@@ -37,8 +37,10 @@ static __thread struct {
 } own __attribute__((tls_model("initial-exec")));
 
 void swings_begin(void) {
-    filters = prctl(PR_GET_SECCOMP);
-    counts = options.idle_ms && (ptrdiff_t)general_read("opt.dirty_decay_ms") >= 0;
+    bool decays = options.idle_ms && (ptrdiff_t)general_read("opt.dirty_decay_ms") >= 0;
+    if (decays) /* else a filter need not allow it */
+        filters = prctl(PR_GET_SECCOMP);
+    counts = decays;
 }
 
 uint64_t swings_count(void) {

@@ -155,19 +155,30 @@ static void free_on_a_thread(size_t size) {
     EXPECT(pthread_join(thread, NULL) == 0);
 }
 
-/* A filter that ends the process where it begins a thread. */
-static void shut_in_and_have_much(size_t size) {
+/* A filter that ends the process where it makes one of these calls. */
+static void shut_in(unsigned call, unsigned other) {
     struct sock_filter lines[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
     EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     EXPECT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+static void shut_in_and_have_much(size_t size) {
+    shut_in(SYS_clone3, SYS_clone);
     have_much_once(size);
+}
+
+static void begin_shut_in(const char *options) {
+    EXPECT(setenv("EBB_MALLOC", options, 1) == 0);
+    shut_in(SYS_prctl, SYS_prctl);
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(1);
 }
 
 static void have_little_often(size_t size) {
@@ -233,6 +244,15 @@ static void who_may_begin_no_thread_is_not_made_to(void) {
     }
 }
 
+static void without_idle_time_nobody_asks_for_filters(void) {
+    if (prctl(PR_GET_SECCOMP) != 0)
+        act_skips("there are filters already");
+    pid_t child = fork();
+    if (child == 0)
+        begin_shut_in("idle_ms:0");
+    act_await(child);
+}
+
 int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(what_was_freed_goes_while_the_process_rests),
@@ -240,6 +260,7 @@ int main(int count, char **words) {
         ACT(afterwards_there_is_one_thread_again),
         ACT(who_frees_little_never_has_another_thread),
         ACT(who_may_begin_no_thread_is_not_made_to),
+        ACT(without_idle_time_nobody_asks_for_filters),
     };
     left += count > 1 && strcmp(words[1], "--hardened") == 0 ? HELD_BACK : 0;
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
