@@ -7,6 +7,9 @@
  * other was ever begun. Where some were, one more is no harm, and it is begun as memory is
  * allocated, once there is so much that it could fall.
  *
+ * A child of a fork has what its parent had freed and not given back yet, and sees no fall of that.
+ * So it owes it from the beginning, and a fall is counted once it is a second old.
+ *
  * A process that has shut itself in since it began may not be allowed to begin one, and none is.
  *
  * Invariant: in_use is what all threads had when jemalloc last told it of each. What a thread has
@@ -15,6 +18,7 @@
  */
 #include "malloc/swings.h"
 #include "base/hidden.h"
+#include "base/os.h"
 #include "malloc/general.h"
 #include "malloc/options.h"
 #include "malloc/tender.h"
@@ -24,10 +28,14 @@
 #include <sys/prctl.h>
 #include <sys/single_threaded.h>
 
+#define OWED_NS UINT64_C(1000000000)
+
 /* relaxed: each stands for itself */
 static _Atomic(int64_t) in_use, most; /* most: since the last fall */
 static _Atomic(uint64_t) falls;      /* in order with tender_is_there: see leaves() */
 static _Atomic(bool) counts;
+static _Atomic(uint64_t) settled;  /* of the falls */
+static _Atomic(uint64_t) owed_at_ns; /* not before that; 0: nothing is owed */
 static int filters; /* what mode of seccomp there was from the beginning */
 
 /* Of each thread: jemalloc's counters of it, and what of them is in `in_use`. */
@@ -45,6 +53,16 @@ void swings_begin(void) {
 
 uint64_t swings_count(void) {
     return atomic_load(&falls);
+}
+
+void swings_settle(uint64_t count) {
+    atomic_store_explicit(&settled, count, memory_order_relaxed);
+}
+
+/* One that ends soon leaves what it shares with its parent to that one. */
+void swings_fork_in_child(void) {
+    bool owes = swings_count() != atomic_load_explicit(&settled, memory_order_relaxed);
+    atomic_store_explicit(&owed_at_ns, owes ? os.now_ns() + OWED_NS : 0, memory_order_relaxed);
 }
 
 bool swings_is_high(void) {
@@ -74,8 +92,10 @@ static bool may_begin(void) {
 static __attribute__((cold, noinline)) void fall(int64_t now, bool is_safe) {
     int before = errno;
     atomic_fetch_add(&falls, 1);
-    if (tender_expect(is_safe && (tender_is_there || may_begin())))
+    if (tender_expect(is_safe && (tender_is_there || may_begin()))) {
         atomic_store_explicit(&most, now, memory_order_relaxed);
+        atomic_store_explicit(&owed_at_ns, 0, memory_order_relaxed);
+    }
     errno = before;
 }
 
@@ -86,6 +106,11 @@ static __attribute__((cold, noinline)) void rise(void) {
     errno = before;
 }
 
+static bool owes(void) {
+    uint64_t at_ns = atomic_load_explicit(&owed_at_ns, memory_order_relaxed);
+    return __builtin_expect(at_ns != 0, 0) && os.now_ns() >= at_ns;
+}
+
 static void note(bool has_allocated) {
     if (!atomic_load_explicit(&counts, memory_order_relaxed) ||
         (!own.allocated && !find_own()))
@@ -93,7 +118,7 @@ static void note(bool has_allocated) {
     int64_t now = add_own(), high = atomic_load_explicit(&most, memory_order_relaxed);
     if (now > high)
         atomic_store_explicit(&most, now, memory_order_relaxed);
-    if (high - now >= (int64_t)SWING)
+    if (high - now >= (int64_t)SWING || owes())
         fall(now, has_allocated || __libc_single_threaded);
     else if (has_allocated && now >= (int64_t)SWING && !__libc_single_threaded &&
              !tender_is_there)

@@ -21,6 +21,10 @@ void swings_begin(void);
 /* Falls so far. */
 uint64_t swings_count(void);
 
+/* So many have nothing left to give: what later ones freed a child of a fork will have to give. */
+void swings_settle(uint64_t count);
+void swings_fork_in_child(void);
+
 /* So much is in use that there may be a fall. */
 bool swings_is_high(void);
 

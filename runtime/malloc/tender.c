@@ -183,6 +183,8 @@ static void *tend(void *unused) {
         if (tells)
             tell(tick);
         bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
+        if (done)
+            swings_settle(idle.falls);
         /* once more after all is done, since a scope may have begun before this was to be seen */
         if (sleeps && done && leaves(idle.falls))
             return NULL;
@@ -329,6 +331,7 @@ void tender_fork(bool before, bool in_child) {
         tender_is_there = is_settled = is_over = false;
         try_at_ns = 0;
         options_for_child();
+        swings_fork_in_child();
         atomic_store_explicit(&tender_sleeps, has_work(), memory_order_relaxed); /* until a scope */
         tell_forget();
         prepare(); /* the condition that nobody waits for any more */

@@ -133,6 +133,22 @@ static void have_much_in_a_child(size_t size) {
     release(&child);
 }
 
+static void work_on_a_little(size_t size) {
+    for (unsigned i = 0; i < 20; i++) {
+        usleep(100000);
+        end(make(MIB, size));
+    }
+}
+
+/* What it has freed is in memory yet when the child begins, which never has much. */
+static void have_much_and_a_child(size_t size) {
+    struct rester child;
+    have_much_once(size);
+    child = begin(work_on_a_little, size);
+    await(&child, has_little);
+    release(&child);
+}
+
 static void have_much_twice(size_t size) {
     have_much_once(size);
     sleep(13);
@@ -217,6 +233,11 @@ static void it_goes_again_and_in_children(void) {
     play(works, 2, has_little);
 }
 
+static void what_a_parent_had_goes_in_its_child(void) {
+    static void (*const works[])(size_t) = {have_much_and_a_child};
+    play(works, 1, has_little);
+}
+
 /* What is held back is in use, and may fall. */
 static void afterwards_there_is_one_thread_again(void) {
     static void (*const works[])(size_t) = {have_much_once};
@@ -257,6 +278,7 @@ int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(what_was_freed_goes_while_the_process_rests),
         ACT(it_goes_again_and_in_children),
+        ACT(what_a_parent_had_goes_in_its_child),
         ACT(afterwards_there_is_one_thread_again),
         ACT(who_frees_little_never_has_another_thread),
         ACT(who_may_begin_no_thread_is_not_made_to),
