@@ -294,10 +294,19 @@ void tender_rouse(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* The scope that serves may be at work just now, and serves nothing of it. */
+static bool begin_outside(void) {
+    struct scope *scope = here.scope;
+    here.scope = NULL;
+    bool begun = begin_thread() == 0;
+    here.scope = scope;
+    return begun;
+}
+
 /* Nobody waits for it: what frees may have locks that a new thread needs. */
 static bool begin_at_once(void) {
     bool begun = take_turn(false);
-    if (begun && begin_thread() != 0) {
+    if (begun && !begin_outside()) {
         pthread_mutex_lock(&lock);
         tender_is_there = begun = false;
         pthread_mutex_unlock(&lock);

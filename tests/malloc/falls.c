@@ -8,6 +8,9 @@
  */
 #include "malloc/acts.h"
 
+#include <ebb/ebb.h>
+
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -207,6 +210,24 @@ static void keep_much(size_t size) {
     have_little_often(size);
 }
 
+/* ---- how threads begin ---- */
+
+typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* volatile: no compiler expects free() to call back */
+static volatile bool is_watching;
+static void *volatile of_creation; /* what that allocates comes from where this does */
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *context) {
+    create_fn *create;
+    void *found = dlsym(RTLD_NEXT, "pthread_create");
+    memcpy(&create, &found, sizeof create);
+    if (is_watching)
+        of_creation = malloc(100);
+    return create(thread, attributes, run, context);
+}
+
 /* ---- the claims ---- */
 
 static const size_t sizes[] = {1000, 16000, 1000000};
@@ -274,6 +295,26 @@ static void without_idle_time_nobody_asks_for_filters(void) {
     act_await(child);
 }
 
+/* In a child that has the scope of its parent, and no thread but its own. */
+static void a_thread_that_begins_in_a_scope_is_not_made_of_it(void) {
+    struct blocks blocks = make(MUCH, 1000);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "falls", .scope = true));
+    ebb_step step = ebb_step_begin(site, 0);
+    EXPECT(step.lane);
+    pid_t child = fork();
+    if (child == 0) {
+        is_watching = true; /* so much is in use that a malloc() begins it */
+        uintptr_t in_scope = (uintptr_t)malloc(100);
+        EXPECT(realloc(blocks.list[0], MIB));
+        is_watching = false;
+        EXPECT(!ebb_scope_is_served() || (uintptr_t)of_creation > in_scope + MUCH);
+        _exit(0);
+    }
+    act_await(child);
+    end(blocks);
+    EXPECT(ebb_step_end(step) == 0);
+}
+
 int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(what_was_freed_goes_while_the_process_rests),
@@ -283,6 +324,7 @@ int main(int count, char **words) {
         ACT(who_frees_little_never_has_another_thread),
         ACT(who_may_begin_no_thread_is_not_made_to),
         ACT(without_idle_time_nobody_asks_for_filters),
+        ACT(a_thread_that_begins_in_a_scope_is_not_made_of_it),
     };
     left += count > 1 && strcmp(words[1], "--hardened") == 0 ? HELD_BACK : 0;
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
