@@ -54,7 +54,7 @@ static inline void *door_alloc_aligned(size_t bytes, size_t align, const void *c
  * errno alone. */
 static inline bool door_resizes_general(const void *block, size_t bytes) {
     return !GUARDED && block && !heap_may_hold((uintptr_t)block) && !here.scope &&
-           bytes - 1 < RANGE_MOST;
+           bytes && bytes <= RANGE_MOST;
 }
 
 static inline void *door_resize(void *block, size_t bytes, const void *caller) {
