@@ -44,8 +44,13 @@ static __thread struct {
     int64_t told;
 } own __attribute__((tls_model("initial-exec")));
 
+#ifndef CHUNKS_OF_JEMALLOC
+#define CHUNKS_OF_JEMALLOC 0 /* else pools take theirs from there, too, with locks that they have */
+#endif
+
 void swings_begin(void) {
     bool decays = options.idle_ms && (ptrdiff_t)general_read("opt.dirty_decay_ms") >= 0;
+    decays &= !CHUNKS_OF_JEMALLOC;
     if (decays) /* else a filter need not allow it */
         filters = prctl(PR_GET_SECCOMP);
     counts = decays;
