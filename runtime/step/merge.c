@@ -28,7 +28,7 @@ struct side {
     uint32_t *first; /* of each kind: the first slot that is not passed, as of the last look */
     uint32_t *place; /* of each slot: its number in the merged draft */
     uint32_t *last;  /* of each slot: the last one that comes while it is there */
-    uint64_t *alive; /* before each slot, and behind all: granules that are there */
+    int64_t *alive;  /* before each slot, and behind all: granules that are there */
     uint32_t at;     /* the next slot */
 };
 
@@ -55,7 +55,7 @@ static uint32_t *cut(uint32_t **from, size_t count) {
 }
 
 static void side_make(struct side *side, const struct draft *draft, uint32_t kinds_most,
-                      uint64_t *alive, uint32_t **numbers) {
+                      int64_t *alive, uint32_t **numbers) {
     *side = (struct side){.draft = draft, .alive = alive};
     side->kind = cut(numbers, draft->count);
     side->next = cut(numbers, draft->count);
@@ -72,7 +72,7 @@ static bool merging_make(struct merging *merging, const struct draft *one,
     char *memory = plan_pool_take("merging", bytes, &merging->memory);
     if (!memory)
         return false;
-    uint64_t *sums = (uint64_t *)(void *)(memory + lists);
+    int64_t *sums = (int64_t *)(void *)(memory + lists);
     uint32_t *numbers = (uint32_t *)(sums + both + 2);
     merging->added = 0;
     merging->list = (struct ordered *)(void *)memory;
@@ -148,7 +148,8 @@ static bool find_kinds(struct merging *merging) {
     bool differ = false, in_one = false, in_other = false;
     memset(one->first, 0xff, count * sizeof *one->first);
     memset(other->first, 0xff, count * sizeof *other->first);
-    for (uint32_t at = count; at-- > 0;) {
+    for (uint32_t left = count; left > 0; left--) {
+        uint32_t at = left - 1;
         bool of_one = list[at].index < middle;
         if (of_one)
             link(one, list[at].index, kind);
@@ -290,6 +291,10 @@ static void number_releases(struct merging *merging) {
 
 /* ---- both ---- */
 
+static uint64_t mix(uint64_t one, uint64_t other) {
+    return (one ^ other >> 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static struct draft *merge(struct merging *merging) {
     const struct draft *one = merging->one.draft, *other = merging->other.draft;
     struct draft *merged = merging->merged = draft_create(one->count + other->count);
@@ -298,7 +303,7 @@ static struct draft *merge(struct merging *merging) {
     merged->count = 0;
     merged->keyed = merged->wider = merged->several = true;
     merged->coarse = one->coarse;
-    merged->hash = (one->hash ^ other->hash >> 1) * UINT64_C(0x9e3779b97f4a7c15);
+    merged->hash = mix(one->hash, other->hash);
     memset(merging->until, 0, ((size_t)one->count + other->count) * sizeof *merging->until);
     find_lives(&merging->one);
     find_lives(&merging->other);
