@@ -4,6 +4,7 @@
  * plan is hardly higher for that.
  */
 #include "kit/passes.h"
+#include "kit/tidy.h"
 
 #include "step/draft.h"
 
@@ -142,14 +143,6 @@ static void results_of_trips_are_not_in_the_way_of_others(void **state) {
     }
     assert_true(hits * 1000 >= all * 980);
 }
-
-static int nothing_is_left(void **state) {
-    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
-    ebb_check_pool(plan_pool());
-    return 0;
-}
-
-#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
     static const struct CMUnitTest tests[] = {

@@ -3,7 +3,7 @@
  * draft.c - records of random steps become plans: against a model that knows when each block was
  * alive. Renumbering, rooms, survivors, envelopes, bounds.
  */
-#include "kit/test.h"
+#include "kit/tidy.h"
 
 #include "step/draft.h"
 
@@ -542,14 +542,6 @@ static void steps_with_nothing_to_place_have_no_plan(void **state) {
     plan_drop(plan);
     draft_drop(draft);
 }
-
-static int nothing_is_left(void **state) {
-    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
-    ebb_check_pool(plan_pool());
-    return 0;
-}
-
-#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
     static const struct CMUnitTest tests[] = {

@@ -3,7 +3,7 @@
  * guests.c - which blocks of random steps become guests of the parent: it never needs more for them
  * than without, the peak gets lower by what is worth it, and none of it cannot be undone.
  */
-#include "kit/test.h"
+#include "kit/tidy.h"
 
 #include "step/guests.h"
 
@@ -235,14 +235,6 @@ static void the_parent_of_any_step_needs_no_more(void **state) {
     }
     assert_true(with_guests > ROUNDS / 10);
 }
-
-static int nothing_is_left(void **state) {
-    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
-    ebb_check_pool(plan_pool());
-    return 0;
-}
-
-#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
     seed = fresh_seed();

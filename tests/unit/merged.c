@@ -4,6 +4,7 @@
  * they are served by one plan.
  */
 #include "kit/passes.h"
+#include "kit/tidy.h"
 
 #include "step/learn.h"
 #include "step/merge.h"
@@ -384,14 +385,6 @@ static void what_never_comes_together_makes_no_plan_too_high(void **state) {
         assert_int_equal(ebb_site_destroy(site), 0);
     }
 }
-
-static int nothing_is_left(void **state) {
-    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
-    ebb_check_pool(plan_pool());
-    return 0;
-}
-
-#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
     static const struct CMUnitTest tests[] = {

@@ -3,7 +3,7 @@
  * trimmed.c - drafts that have more alive than is wanted leave slots out: no more than have to be,
  * and none of a key that has one slot; what is left keeps its order, its lives and its keys.
  */
-#include "kit/test.h"
+#include "kit/tidy.h"
 
 #include "step/trim.h"
 
@@ -150,14 +150,6 @@ static void slots_without_a_key_stay(void **state) {
     plan_drop(plan);
     draft_drop(draft);
 }
-
-static int nothing_is_left(void **state) {
-    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
-    ebb_check_pool(plan_pool());
-    return 0;
-}
-
-#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
