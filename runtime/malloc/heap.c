@@ -9,6 +9,7 @@
 #include "malloc/heap.h"
 #include "malloc/closed.h"
 #include "malloc/general.h"
+#include "malloc/quarantine.h"
 #include "malloc/served.h"
 #include "malloc/tender.h"
 
@@ -115,7 +116,7 @@ static void lock_parked(bool take) {
 static void before_fork(void) {
     tender_fork(true, false);
     if (GUARDED)
-        guard_fork(true);
+        quarantine_fork(true);
     lock_all();
     lock_parked(true);
     tray_fork(true);
@@ -126,7 +127,7 @@ static void after_fork(bool in_child) {
     lock_parked(false);
     unlock_all();
     if (GUARDED)
-        guard_fork(false);
+        quarantine_fork(false);
     tender_fork(false, in_child);
 }
 

@@ -18,6 +18,7 @@
 #include "malloc/general.h"
 #include "malloc/guard.h"
 #include "malloc/misuse.h"
+#include "malloc/quarantine.h"
 #include "malloc/scope.h"
 
 #include <string.h>
@@ -287,7 +288,7 @@ void scope_end_trays(struct scope *scope) {
             suspects_add(suspects, tray, seal);
     }
     if (GUARDED)
-        guard_release_sealed();
+        quarantine_release_sealed();
     if (!pinned && !scope->plain)
         return;
     scope_count(scope, SERVED_SURVIVED_TRAYS, pinned);

@@ -58,7 +58,7 @@ struct tray {
     uintptr_t used_to;            /* where the next head would be; set when the tray is left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
     _Atomic(uint64_t) seal;       /* a number of its own while it is pinned; else 0 */
-    _Atomic(uint32_t) held;       /* hardened: blocks that are held back (guard.c) */
+    _Atomic(uint32_t) held;       /* hardened: blocks that are held back (quarantine.h) */
     uint16_t seen;                /* granules alive when it was last thinned; 0: it never was */
     uint16_t gone_bytes;          /* of whole pages that thinning has given back */
 };

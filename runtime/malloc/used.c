@@ -6,6 +6,7 @@
 #include "malloc/used.h"
 #include "malloc/general.h"
 #include "malloc/guard.h"
+#include "malloc/quarantine.h"
 
 #include "base/size.h"
 
@@ -16,7 +17,9 @@ static size_t less(size_t from, size_t bytes) {
 
 struct used used_read(void) {
     general_refresh();
-    struct guard_closed closed = GUARDED ? guard_read_closed() : (struct guard_closed){0, 0};
+    struct quarantine_closed closed = {0, 0};
+    if (GUARDED)
+        closed = quarantine_read_closed();
     size_t allocated = less(general_read("stats.allocated"), closed.blocks);
     size_t active = less(general_read("stats.active"), closed.pages);
     return (struct used){

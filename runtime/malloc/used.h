@@ -2,7 +2,7 @@
 /*
  * used.h - how much the general heap has, for who asks how much the program uses.
  *
- * What guards forbid (guard.h) is left out: the program has freed it, and it is in no memory.
+ * What is closed (quarantine.h) is left out: the program has freed it, and it is in no memory.
  */
 #ifndef EBB_MALLOC_USED_H
 #define EBB_MALLOC_USED_H
