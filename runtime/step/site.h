@@ -11,7 +11,8 @@
  *     step.c     begin and end
  *     scope.h    what the step means to malloc(), where that is served
  *     budget.h   what a step may cost
- *     course.c   what follows from a step: records become drafts, drafts plans
+ *     course.c   what follows from a step: it is judged, what is made of it published
+ *     work.h     what is made: records become drafts, drafts plans
  *     choose.c   which course a step belongs to
  *     rhythm.h   which kind of step comes next
  *     learn.h    the policy
