@@ -146,9 +146,9 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->alone = step->alone;
     work->hash = step->hash;
     work->coarse_hash = step->coarse_hash;
-    work->ahead = learn_looks_ahead(&course->learning);
-    work->height_most = learn_height_most(&course->learning);
-    uint64_t peak = learn_recent_peak(&course->learning);
+    work->ahead = enlarging_looks_ahead(&course->learning.enlarging);
+    work->height_most = peaks_height_most(&course->learning.peaks);
+    uint64_t peak = peaks_used(&course->learning.peaks);
     work->merged_most = peak + peak / LEARN_MERGED_PART;
     work->shorter_most = peak + peak / LEARN_SHORTER_PART;
     work->outlived = step->refused_bytes != 0;

@@ -7,23 +7,16 @@
  */
 #include "step/learn.h"
 
+#include "base/size.h"
 #include "step/kin.h"
-#include "step/pause.h"
-
-static uint64_t part(uint64_t amount, uint32_t ppm) {
-    return amount / LEARN_MILLION * ppm + amount % LEARN_MILLION * ppm / LEARN_MILLION;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
+#include "step/ppm.h"
 
 void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = LEARN_FIRST, .mean_ppm = LEARN_MILLION,
-                                  .long_ppm = LEARN_MILLION, .patience = LEARN_IN_A_ROW,
+                                  .long_ppm = LEARN_MILLION, .patience = {.steps = LEARN_IN_A_ROW},
                                   .wait_next = LEARN_WAIT, .guests_most = UINT64_MAX,
-                                  .fewer = {.next = LEARN_WAIT},
-                                  .no_growth = {.next = LEARN_WAIT}};
+                                  .fewer = {.next = LEARN_WAIT}};
+    enlarging_start(&learning->enlarging);
 }
 
 void learn_share(struct learning *learning, const struct learning *from) {
@@ -51,40 +44,11 @@ enum learn_mode learn_next(const struct learning *learning) {
 
 /* ---- what a step tells ---- */
 
-static void note_peaks(struct learning *learning, const struct learn_step *step) {
-    learning->highest = step->live_peak > larger(learning->live_now, learning->live_before);
-    if (learning->peak_steps++ >= LEARN_RECENT) {
-        learning->peak_before = learning->peak_now;
-        learning->live_before = learning->live_now;
-        learning->peak_now = learning->live_now = 0;
-        learning->peak_steps = 1;
-    }
-    learning->peak_now = larger(learning->peak_now, step->used_peak);
-    learning->live_now = larger(learning->live_now, step->live_peak);
-}
-
-uint64_t learn_height_most(const struct learning *learning) {
-    return part(larger(learning->peak_now, learning->peak_before), LEARN_HEIGHT_PPM) +
-           LEARN_SLACK_BYTES;
-}
-
-bool learn_looks_ahead(const struct learning *learning) {
-    return learning->rises > LEARN_GROWTHS;
-}
-
-/* Share of the bytes that were well served; survivors that had to be copied were not. */
-static uint32_t share_ppm(const struct learn_step *step) {
-    uint64_t all = step->hit_bytes + step->missed_bytes;
-    uint64_t well = step->hit_bytes - (step->escaped_bytes < step->hit_bytes ? step->escaped_bytes
-                                                                             : step->hit_bytes);
-    return all ? (uint32_t)((double)well / (double)all * LEARN_MILLION) : LEARN_MILLION;
-}
-
 /* What pages are measured against. Where steps come one at a time, those that the largest of late
  * needed are there anyway; where several are open at once, others could have them. */
 static uint64_t needed(const struct learning *learning, const struct learn_step *step) {
-    uint64_t recent = larger(learning->live_now, learning->live_before);
-    return step->alone ? larger(recent, step->live_peak) : step->live_peak;
+    uint64_t recent = step->alone ? peaks_live(&learning->peaks) : 0;
+    return size_larger(recent, step->live_peak);
 }
 
 static uint64_t reserved_ppm(const struct learning *learning, const struct learn_step *step) {
@@ -92,35 +56,20 @@ static uint64_t reserved_ppm(const struct learning *learning, const struct learn
     return live ? step->reserved_peak * 1000 / (live / 1000 + 1) : 0;
 }
 
-/* Survivors are far larger than those that the plan was learnt from. */
-static bool has_other_survivors(const struct learn_step *step) {
-    return step->refused_bytes > step->tenured_bytes / 4;
-}
-
-/* Guests that were turned away, which are missed as well, are another matter: there will be
- * fewer. */
-static bool is_bad(const struct learn_step *step) {
-    struct learn_step apart = *step;
-    apart.missed_bytes -= step->turned_away_bytes;
-    return share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over || has_other_survivors(step);
-}
-
-/* Growth is left out of it. */
 static void note_share(struct learning *learning, uint32_t share) {
-    learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
-                                    part(share, LEARN_MILLION - LEARN_KEEP_PPM));
-    learning->long_ppm = (uint32_t)(part(learning->long_ppm, LEARN_KEEP_LONG_PPM) +
-                                    part(share, LEARN_MILLION - LEARN_KEEP_LONG_PPM));
+    learning->mean_ppm = (uint32_t)ppm_mean(learning->mean_ppm, share, LEARN_KEEP_PPM);
+    learning->long_ppm = (uint32_t)ppm_mean(learning->long_ppm, share, LEARN_KEEP_LONG_PPM);
 }
 
 /* Of late, after some tries, or for long. */
 static bool serves_too_little(const struct learning *learning) {
-    return (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES) ||
+    return (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->patience.fruitless > LEARN_TRIES) ||
            learning->long_ppm < LEARN_SUSPEND_PPM;
 }
 
+/* 0: there was no step so far. */
 static uint64_t moving_mean(uint64_t mean, uint64_t next) {
-    return mean ? part(mean, LEARN_KEEP_PPM) + part(next, LEARN_MILLION - LEARN_KEEP_PPM) : next;
+    return mean ? ppm_mean(mean, next, LEARN_KEEP_PPM) : next;
 }
 
 /* Of late steps took more pages than they may, and than best fit took; this one, too. */
@@ -130,21 +79,11 @@ static bool is_bloated(const struct learning *learning, const struct learn_step 
            step->reserved_peak > needed(learning, step) + LEARN_SLACK_BYTES;
 }
 
-static uint32_t more_patience(uint32_t patience) {
-    return patience < LEARN_PATIENCE_MOST ? 2 * patience : patience;
-}
-
-/* The plan has proven itself. */
-static void settle_patience(struct learning *learning) {
-    if (!learning->known || learning->patience < LEARN_PATIENCE_PROVEN)
-        learning->patience = LEARN_PATIENCE_PROVEN;
-}
-
 static void count_in_a_row(uint32_t *count, bool again) {
     *count = again ? *count + 1 : 0;
 }
 
-/* ---- what follows ---- */
+/* ---- where the course turns to ---- */
 
 /* Until a suspended course is looked at; the next time twice as long. */
 static void await_look(struct learning *learning) {
@@ -159,8 +98,8 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->mean_ppm = learning->long_ppm = LEARN_MILLION; /* of the next plan */
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
-    learning->unserved = 0;
-    learning->crowded = learning->fruitless = learning->shortened = learning->futile = 0;
+    learning->crowded = learning->unserved = learning->shortened = 0;
+    learning->patience.fruitless = learning->enlarging.futile = 0;
     learning->noted = learning->finer = learning->refining = learning->looking = false;
     learning->pardoning = false;
     return LEARN_KEEP;
@@ -181,23 +120,6 @@ static enum learn_verdict record_again(struct learning *learning) {
     return LEARN_KEEP;
 }
 
-/* A plan of so many blocks of the step's would hold more than the step itself, and what it has in
- * the parent, which was its own when it was recorded. */
-static bool outweighs(const struct learn_step *step, uint64_t blocks) {
-    uint64_t held = blocks * LEARN_SLOT_BYTES;
-    return held > LEARN_DEAR_BYTES &&
-           held > step->live_peak + step->tenured_bytes + step->guest_bytes;
-}
-
-/* The first step of a course that began with the plan of another one. */
-static enum learn_verdict judge_inherited(struct learning *learning,
-                                          const struct learn_step *step) {
-    learning->inherited = false;
-    if (outweighs(step, step->slots))
-        return suspend(learning);
-    return step->complete ? LEARN_FIT : record_again(learning);
-}
-
 /* LEARN_WAIT steps in a row were good. What raised doubt may have been a step that was odd in all:
  * one more record like the plan tells what survives. */
 static enum learn_verdict pardon(struct learning *learning) {
@@ -215,6 +137,13 @@ static enum learn_verdict look(struct learning *learning) {
     return LEARN_KEEP;
 }
 
+/* The coarse plan that was refined takes its place again. */
+static enum learn_verdict coarsen(struct learning *learning) {
+    learning->refining = false;
+    learning->repeats = true;
+    return LEARN_COARSEN;
+}
+
 /* The parent has less room for guests than its record said. */
 static enum learn_verdict dismiss(struct learning *learning, const struct learn_step *step) {
     learning->guests_most = step->guest_bytes;
@@ -229,41 +158,29 @@ static enum learn_verdict readmit(struct learning *learning) {
     return LEARN_MORE;
 }
 
-/* The step was larger than the plan. True: a larger one is to be made now. Where nothing was missed
- * a larger one would serve no more. */
-static bool may_grow(struct learning *learning, const struct learn_step *step, bool bad) {
-    uint64_t all = step->hit_bytes + step->missed_bytes;
-    if (!step->missed_bytes)
-        return false;
-    if (bad && learning->futile >= LEARN_FUTILE)
-        return false; /* each served no step but the one that it was made for */
-    learning->outgrown += step->missed_bytes;
-    if (learning->growths >= LEARN_GROWTHS &&
-        learning->outgrown / (bad ? 1 : LEARN_OUTGROWN) < all)
-        return false;
-    learning->outgrown = 0;
-    if (learning->growths < LEARN_GROWTHS)
-        learning->growths++;
-    learning->futile += bad;
-    if (bad && learning->highest && learning->rises <= LEARN_GROWTHS)
-        learning->rises++;
-    return true;
+/* ---- after a step that was served ---- */
+
+/* The first step of a course that began with the plan of another one. */
+static enum learn_verdict judge_inherited(struct learning *learning,
+                                          const struct learn_step *step) {
+    learning->inherited = false;
+    if (learn_step_outweighs(step, step->slots))
+        return suspend(learning);
+    return step->complete ? LEARN_FIT : record_again(learning);
 }
 
-/* A loop was longer than the plan's: some times at once, and then as soon as what such steps missed
- * adds up to what it costs to look for a longer plan. Loops that rise from step to step are longer
- * than each plan. What a complete step missed, which is larger, may_grow() has counted. Where
- * nothing was missed a longer plan would serve no more. */
+/* The step was larger than the plan, and a larger one is to be made now. */
+static bool enlarges(struct learning *learning, const struct learn_step *step, bool bad) {
+    return step->complete && step->grown &&
+           enlarging_is_due(&learning->enlarging, step->missed_bytes, learn_step_bytes(step), bad,
+                            learning->peaks.rose);
+}
+
+/* A loop was longer than the plan's, and a longer plan is to be looked for now. What a complete
+ * step missed, which is larger, has counted already. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
-    if (!step->longer || step->complete || !step->missed_bytes)
-        return false;
-    learning->outgrown += step->missed_bytes;
-    if (learning->looks >= LEARN_GROWTHS &&
-        learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)
-        return false;
-    learning->outgrown = 0;
-    learning->looks = learning->looks < LEARN_GROWTHS ? learning->looks + 1 : 1;
-    return true;
+    return step->longer && !step->complete &&
+           enlarging_wants_look(&learning->enlarging, step->missed_bytes, learn_step_bytes(step));
 }
 
 /* The first step under a coarse plan has as many blocks as the one that was recorded: the first
@@ -282,15 +199,9 @@ static bool repeats_finely(struct learning *learning, const struct learn_step *s
  * nothing. With the coarse plan it would not, to which small blocks do not matter. */
 static bool was_refined_in_vain(const struct learning *learning, const struct learn_step *step) {
     bool failed = learning->bad || learning->bloated >= LEARN_IN_A_ROW;
-    uint64_t most = larger(step->blocks, learning->record_blocks);
+    uint64_t most = size_larger(step->blocks, learning->record_blocks);
     uint64_t apart = 2 * most - step->blocks - learning->record_blocks;
     return learning->refining && failed && apart <= most / LEARN_NEARLY_PART;
-}
-
-static enum learn_verdict coarsen(struct learning *learning) {
-    learning->refining = false;
-    learning->repeats = true;
-    return LEARN_COARSEN;
 }
 
 /* A plan of loops takes too many pages: it is shortened so many times, until one is proven. */
@@ -300,37 +211,44 @@ static bool may_be_shorter(struct learning *learning, const struct learn_step *s
     return shorter;
 }
 
-static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
-    uint32_t share = share_ppm(step);
-    bool larger_than_plan = step->complete && step->grown && !learning->no_growth.left;
-    bool bad = is_bad(step);
-    bool grows = larger_than_plan && may_grow(learning, step, bad);
-    if (!grows) /* else there is a better plan already */
-        note_share(learning, share);
-    count_in_a_row(&learning->bad, bad && !grows);
-    count_in_a_row(&learning->hopeless, share < LEARN_HOPELESS_PPM);
-    learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
-    count_in_a_row(&learning->bloated, is_bloated(learning, step));
-    count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
-    if (!step->newcomer)
-        count_in_a_row(&learning->crowded, !bad && step->turned_away_bytes > step->guest_bytes);
-    count_in_a_row(&learning->good, !bad);
-    learning->futile = bad ? learning->futile : 0;
-    if (!bad)
-        (void)pause_ends(&learning->no_growth);
+/* What so many good steps in a row say of the plan. */
+static void note_good(struct learning *learning) {
     if (learning->good == LEARN_IN_A_ROW) {
-        learning->fruitless = learning->hopeless_tries = 0;
+        learning->patience.fruitless = learning->hopeless_tries = 0;
         learning->tried = false;
     }
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->proven = true;
-        settle_patience(learning);
-        learning->shortened = learning->unproven = 0;
-        learning->rises = learn_looks_ahead(learning) ? learning->rises : 0;
+        patience_settle(&learning->patience);
+        enlarging_settle(&learning->enlarging);
+        learning->shortened = 0;
         learning->refined = learning->refining ? 0 : learning->refined;
         learning->refining = false;
     }
+}
+
+/* If it enlarges the plan, the larger one is better than the one that served it so badly. */
+static void note_served(struct learning *learning, const struct learn_step *step, bool bad,
+                        bool enlarges_plan) {
+    uint32_t share = learn_step_share_ppm(step);
+    if (!enlarges_plan)
+        note_share(learning, share);
+    learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
+    count_in_a_row(&learning->bad, bad && !enlarges_plan);
+    count_in_a_row(&learning->good, !bad);
+    count_in_a_row(&learning->hopeless, share < LEARN_HOPELESS_PPM);
+    count_in_a_row(&learning->bloated, is_bloated(learning, step));
+    count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
+    if (!step->newcomer)
+        count_in_a_row(&learning->crowded, !bad && step->turned_away_bytes > step->guest_bytes);
+    enlarging_note(&learning->enlarging, bad);
+    note_good(learning);
+}
+
+static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
+    bool bad = learn_step_is_bad(step), enlarges_plan = enlarges(learning, step, bad);
+    note_served(learning, step, bad, enlarges_plan);
     if (was_refined_in_vain(learning, step))
         return coarsen(learning);
     if (learning->bloated >= LEARN_IN_A_ROW)
@@ -340,17 +258,17 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     learning->repeats = repeats_finely(learning, step);
     if (learning->repeats)
         return LEARN_REFINE;
-    if (grows)
+    if (enlarges_plan)
         return LEARN_GROW;
     if (serves_too_little(learning))
         return suspend(learning);
-    if (learning->wrong >= (learning->doubtful ? learning->patience : LEARN_IN_A_ROW)) {
+    if (learning->wrong >= (learning->doubtful ? learning->patience.steps : LEARN_IN_A_ROW)) {
         learning->doubtful = true;
         return record_again(learning);
     }
     if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
         return pardon(learning);
-    if (learning->bad >= learning->patience)
+    if (learning->bad >= learning->patience.steps)
         return record_again(learning);
     if (wants_longer(learning, step))
         return look(learning);
@@ -361,14 +279,11 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     return !bad && pause_ends(&learning->fewer) ? readmit(learning) : LEARN_KEEP;
 }
 
-/* What was recorded is not like the plan, if there is one: patience with that grows. */
+/* ---- after one that was recorded ---- */
+
+/* What was recorded is not like the plan, if there is one. */
 static void note_fruitless(struct learning *learning) {
-    learning->fruitless++;
-    if (!learning->planned)
-        return;
-    learning->unproven++;
-    if (learning->fruitless > LEARN_TRIES || learning->unproven > LEARN_TRIES)
-        learning->patience = more_patience(learning->patience);
+    patience_note_fruitless(&learning->patience, learning->planned);
 }
 
 /* The course was suspended after its first try, and no warming up lasts longer: once more. */
@@ -380,14 +295,10 @@ static bool try_again(struct learning *learning) {
     return true;
 }
 
-static bool is_dear(const struct learn_step *step) {
-    uint64_t held = step->slots * LEARN_SLOT_BYTES;
-    return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
-}
-
 /* The last record that was asked for is neither like the other nor like the plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step) {
-    bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->slots));
+    bool dear = learn_step_is_dear(step) &&
+                (!learning->planned || learn_step_outweighs(step, step->slots));
     if (learning->suspended && (dear || !(learning->kin || try_again(learning)))) {
         learning->noted = false;
         await_look(learning);
@@ -403,33 +314,27 @@ static enum learn_verdict judge_change(struct learning *learning, const struct l
     return LEARN_ADOPT;
 }
 
-/* Another structure than the plan's repeats. Where too many before it have not proven themselves,
- * several take turns that are too short for a plan of each, which helps as little as if nothing
- * repeated. */
-static void note_other(struct learning *learning) {
-    if (!learning->planned || ++learning->unproven <= LEARN_TRIES)
-        return;
-    learning->fruitless++;
-    learning->patience = more_patience(learning->patience);
+/* A plan of the record, as coarse as that would be, outweighs the step. */
+static bool is_heavy(const struct learning *learning, const struct learn_step *step) {
+    return learn_step_outweighs(step, learning->coarse ? step->coarse_blocks : step->slots);
 }
 
 /* The plan has done nothing wrong: it gives way only to a longer one, as coarse as it is. */
 static enum learn_verdict judge_look(struct learning *learning, const struct learn_step *step) {
     learning->looking = learning->noted = learning->finer = false;
     learning->coarse = learning->plan_coarse && step->coarse_hash;
-    return outweighs(step, learning->coarse ? step->coarse_blocks : step->slots) ? LEARN_KEEP
-                                                                                 : LEARN_LONGER;
+    return is_heavy(learning, step) ? LEARN_KEEP : LEARN_LONGER;
 }
 
-/* One that was asked for. */
-static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
+/* What the record is like, and what is known of the last one from now on. True: it is like what the
+ * plan was made of. */
+static bool compare(struct learning *learning, const struct learn_step *step) {
     bool fine = learning->noted && learning->hash == step->hash;
     bool coarse = learning->noted && step->coarse_hash &&
                   learning->coarse_hash == step->coarse_hash;
     bool like_coarse = learning->planned && learning->plan_coarse && step->coarse_hash &&
                        learning->plan_hash == step->coarse_hash;
-    bool as_planned = learning->planned && (like_coarse || learning->plan_hash == step->hash);
-    bool dear = outweighs(step, step->slots);
+    bool dear = learn_step_outweighs(step, step->slots);
     learning->coarse = (!fine || dear) && (coarse || like_coarse);
     learning->repeats = fine || coarse;
     learning->kin = learning->noted && are_kin(learning->keys, step->keys);
@@ -438,6 +343,26 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
     learning->keys = step->keys;
+    return learning->planned && (like_coarse || learning->plan_hash == step->hash);
+}
+
+/* The record is like the one before, or like the plan. */
+static enum learn_verdict judge_repetition(struct learning *learning, bool as_planned,
+                                           bool heavy) {
+    if (as_planned && !learning->pardoning) { /* it helps little */
+        patience_grow(&learning->patience);
+        learning->patience.known = !learning->doubtful;
+    }
+    if (!as_planned && learning->planned)
+        patience_note_other(&learning->patience);
+    learning->to_record = 0;
+    learning->pardoning = false;
+    return heavy ? suspend(learning) : LEARN_ADOPT;
+}
+
+/* One that was asked for. */
+static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
+    bool as_planned = compare(learning, step);
     bool will_do = learning->noted && !step->small;
     learning->noted = true;
     learning->to_record = will_do ? 0 : learning->to_record - 1;
@@ -445,23 +370,14 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->records++;
     if (learning->looking)
         return judge_look(learning, step);
-    bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->slots);
+    bool heavy = is_heavy(learning, step);
     enum learn_verdict note = heavy ? LEARN_KEEP : LEARN_NOTE; /* what is kept may be planned */
-    if (learning->records < 2 && learning->foretold && !is_dear(step))
+    if (learning->records < 2 && learning->foretold && !learn_step_is_dear(step))
         learning->to_record = 0;
     else if (learning->records < 2)
         return note;
-    if (learning->repeats || (as_planned && !learning->doubtful)) {
-        if (as_planned && !learning->pardoning) { /* it helps little */
-            learning->patience = more_patience(learning->patience);
-            learning->known = !learning->doubtful;
-        }
-        if (!as_planned)
-            note_other(learning);
-        learning->to_record = 0;
-        learning->pardoning = false;
-        return heavy ? suspend(learning) : LEARN_ADOPT;
-    }
+    if (learning->repeats || (as_planned && !learning->doubtful))
+        return judge_repetition(learning, as_planned, heavy);
     return learning->to_record ? note : judge_change(learning, step);
 }
 
@@ -473,11 +389,12 @@ static enum learn_verdict judge_recorded(struct learning *learning,
     return learning->to_record ? judge_record(learning, step) : LEARN_KEEP;
 }
 
-/* The plan has done nothing wrong. What broke the record off may do so each time, so the next look
- * waits until that may have cost as much as looking. */
+/* ---- after any other ---- */
+
+/* The plan has done nothing wrong. */
 static enum learn_verdict lose_look(struct learning *learning) {
     learning->looking = false;
-    learning->looks = LEARN_GROWTHS;
+    enlarging_lose_look(&learning->enlarging);
     return LEARN_KEEP;
 }
 
@@ -518,9 +435,11 @@ static enum learn_verdict judge_plain(struct learning *learning, const struct le
     return LEARN_KEEP;
 }
 
+/* ---- after each ---- */
+
 enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step,
                                bool busy) {
-    note_peaks(learning, step);
+    peaks_note(&learning->peaks, step->used_peak, step->live_peak);
     if (busy)
         return LEARN_KEEP;
     if (step->mode == LEARN_RECORD)
@@ -551,29 +470,29 @@ void learn_goes_on(struct learning *learning) {
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (learning->repeats || hash != learning->plan_hash)
         learning->tried = !learning->repeats;
-    if (learning->repeats && learning->unproven <= LEARN_TRIES) {
+    if (learning->repeats && learning->patience.unproven <= LEARN_TRIES) {
         learning->mean_ppm = learning->long_ppm = LEARN_MILLION;
-        learning->fruitless = 0;
+        learning->patience.fruitless = 0;
         if (!learning->planned || hash != learning->plan_hash)
-            learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
+            learning->patience.steps = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
     if (hash != learning->plan_hash) { /* what varied was another structure */
-        learning->growths = learning->rises = learning->futile = 0, learning->outgrown = 0;
+        enlarging_start(&learning->enlarging);
         learning->guests_most = UINT64_MAX;
-        learning->fewer = learning->no_growth = (struct learn_pause){.next = LEARN_WAIT};
-        learning->known = learning->proven = false;
+        learning->fewer = (struct pause){.next = LEARN_WAIT};
+        learning->patience.known = learning->proven = false;
     }
     learning->planned = true;
     learning->plan_coarse = coarse;
     learning->plan_hash = hash;
     learning->suspended = false;
-    learning->no_growth.left = 0;
+    learning->enlarging.pause.left = 0;
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = 0;
     learning->crowded = learning->unserved = 0, learning->served_ppm = 0;
 }
 
 void learn_grew(struct learning *learning) {
-    learning->no_growth.next = LEARN_WAIT;
+    learning->enlarging.pause.next = LEARN_WAIT;
 }
 
 void learn_left_out(struct learning *learning) {
@@ -582,10 +501,9 @@ void learn_left_out(struct learning *learning) {
 }
 
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
-    if (verdict == LEARN_GROW) {
-        learning->growths -= learning->growths > 0; /* it was none */
-        pause_begin(&learning->no_growth);
-    } else if (verdict == LEARN_REFINE)
+    if (verdict == LEARN_GROW)
+        enlarging_fail(&learning->enlarging);
+    else if (verdict == LEARN_REFINE)
         learning->refining = false;
     else if (verdict == LEARN_MORE)
         pause_begin(&learning->fewer);

@@ -15,7 +15,7 @@
  *     work.h     what is made: records become drafts, drafts plans
  *     choose.c   which course a step belongs to
  *     rhythm.h   which kind of step comes next
- *     learn.h    the policy
+ *     learn.h    the policy, with its numbers.h
  *     draft.h    records as drafts, drafts as plans
  *     merge.h    two drafts as one
  *     trim.h     drafts of loops as those of shorter ones

@@ -4,7 +4,7 @@
 
 Claims: each C snippet of the guides (guide, objects, handoff, planning) stands, line by line, in a
 program of docs/examples that the tests run, each Python snippet of loader.md in one of
-docs/examples/python; the numbers of the policy that planning.md lists are those of learn.h;
+docs/examples/python; the numbers of the policy that planning.md lists are those of numbers.h;
 each relative link leads to a file and, with a #part, to a heading of it; a list of contents has
 all headings; what is shown as a command can be run, and a program of the benchmarks is built
 before; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
@@ -86,7 +86,7 @@ class Pages(unittest.TestCase):
                 self.assertIn(f"examples/python/{example.name}", LOADER)
 
     def test_the_numbers_of_the_policy_are_those_of_its_header(self):
-        header = (ROOT / "runtime/step/learn.h").read_text(encoding="utf-8")
+        header = (ROOT / "runtime/step/numbers.h").read_text(encoding="utf-8")
         page = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
         units = {"": 1, " %": 10_000, " KiB": 1 << 10, " MiB": 1 << 20}
         listed = {name: int(number.replace(",", "")) * units[unit] for name, number, unit in

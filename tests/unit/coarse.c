@@ -186,7 +186,7 @@ static void a_finer_plan_that_cannot_be_made_changes_nothing(void **state) {
     struct learning learning = coarse_course();
     assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
     learn_failed(&learning, LEARN_REFINE);
-    assert_true(learning.planned && learning.plan_coarse && !learning.fruitless);
+    assert_true(learning.planned && learning.plan_coarse && !learning.patience.fruitless);
     assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
 }
 

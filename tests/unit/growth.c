@@ -43,7 +43,7 @@ static void what_a_larger_and_longer_step_missed_is_counted_once(void **state) {
     struct learn_step step = served(950, 50);
     (void)state;
     step.grown = step.complete = step.keyed = step.longer = true;
-    learning.looks = LEARN_GROWTHS;
+    learning.enlarging.looks = LEARN_GROWTHS;
     for (unsigned i = 1; i < LEARN_OUTGROWN * 1000 / 50; i++)
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
@@ -88,7 +88,7 @@ static void a_step_that_missed_nothing_enlarges_no_plan(void **state) {
         assert_int_equal(pass(&fresh, empty), LEARN_KEEP);
         assert_int_equal(pass(&grown, empty), LEARN_KEEP);
     }
-    assert_int_equal(fresh.growths, 0);
+    assert_int_equal(fresh.enlarging.count, 0);
     assert_int_equal(count_growths(&fresh, 10, 0), 0);
     assert_int_equal(count_growths(&fresh, LEARN_GROWTHS, 10), LEARN_GROWTHS);
 }
@@ -123,8 +123,7 @@ static void a_plan_of_another_structure_grows_at_once_again(void **state) {
 static void rise(struct learning *learning, unsigned steps, uint64_t more) {
     struct learn_step step = served(0, 1000);
     step.grown = step.complete = true;
-    step.live_peak = learning->live_now > learning->live_before ? learning->live_now
-                                                               : learning->live_before;
+    step.live_peak = peaks_live(&learning->peaks);
     for (unsigned i = 0; i < steps; i++) {
         step.live_peak += more;
         assert_int_equal(pass(learning, step), LEARN_GROW);
@@ -135,15 +134,15 @@ static void steps_that_rise_are_planned_for_in_advance(void **state) {
     struct learning learning = planned_course();
     (void)state;
     for (unsigned i = 0; i <= LEARN_GROWTHS; i++) {
-        assert_false(learn_looks_ahead(&learning));
+        assert_false(enlarging_looks_ahead(&learning.enlarging));
         rise(&learning, 1, 1);
         serve_well(&learning, LEARN_WAIT - 1);
     }
-    assert_true(learn_looks_ahead(&learning));
+    assert_true(enlarging_looks_ahead(&learning.enlarging));
     serve_well(&learning, 10 * LEARN_WAIT); /* what was in advance lasts for a while */
-    assert_true(learn_looks_ahead(&learning));
+    assert_true(enlarging_looks_ahead(&learning.enlarging));
     learn_adopted(&learning, 8, false);
-    assert_false(learn_looks_ahead(&learning));
+    assert_false(enlarging_looks_ahead(&learning.enlarging));
 }
 
 /* As with lengths that are drawn, of which longer ones become rare. */
@@ -154,7 +153,7 @@ static void larger_steps_that_come_now_and_then_are_not(void **state) {
         rise(&learning, LEARN_GROWTHS, 1);
         serve_well(&learning, LEARN_WAIT);
     }
-    assert_false(learn_looks_ahead(&learning));
+    assert_false(enlarging_looks_ahead(&learning.enlarging));
 }
 
 /* Blocks take turns to be the larger ones. */
@@ -162,7 +161,7 @@ static void steps_that_grow_without_having_more_live_are_not(void **state) {
     struct learning learning = planned_course();
     (void)state;
     rise(&learning, LEARN_FUTILE, 0);
-    assert_false(learn_looks_ahead(&learning));
+    assert_false(enlarging_looks_ahead(&learning.enlarging));
 }
 
 /* One more bad step that is larger than the plan, or the record that followed from some. */
@@ -416,7 +415,7 @@ static void a_parent_with_less_room_has_fewer_guests(void **state) {
     assert_int_equal(pass(&learning, crowded(200, 400)), LEARN_FEWER);
     assert_int_equal(learning.guests_most, 200);
     learn_failed(&learning, LEARN_FEWER);
-    assert_true(learning.planned && !learning.no_growth.left);
+    assert_true(learning.planned && !learning.enlarging.pause.left);
     assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_KEEP);
     assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_FEWER);
     assert_int_equal(learning.guests_most, 0);

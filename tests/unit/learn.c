@@ -20,7 +20,7 @@ static void the_fourth_step_is_served_if_the_first_was_different(void **state) {
     assert_int_equal(record(&learning, 2), LEARN_ADOPT);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
     assert_true(learning.repeats && learning.plan_hash == 2);
-    assert_int_equal(learning.fruitless, 0);
+    assert_int_equal(learning.patience.fruitless, 0);
 }
 
 static void the_fourth_step_is_served_even_if_all_were_different(void **state) {
@@ -31,7 +31,7 @@ static void the_fourth_step_is_served_even_if_all_were_different(void **state) {
     assert_int_equal(record(&learning, 3), LEARN_ADOPT);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
     assert_true(!learning.repeats && learning.plan_hash == 3);
-    assert_int_equal(learning.fruitless, 1); /* one plan that nothing speaks for */
+    assert_int_equal(learning.patience.fruitless, 1); /* one plan that nothing speaks for */
 }
 
 static void a_larger_step_of_the_same_structure_enlarges_the_plan_at_once(void **state) {
@@ -62,14 +62,14 @@ static void after_two_bad_steps_what_repeats_is_adopted(void **state) {
     assert_int_equal(record(&learning, 8), LEARN_NOTE);
     assert_int_equal(record(&learning, 8), LEARN_ADOPT);
     assert_true(learning.plan_hash == 8 && learning.mean_ppm == LEARN_MILLION);
-    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(learning.patience.steps, LEARN_IN_A_ROW);
 }
 
 /* As where blocks survive by chance: there is nothing to be learnt. */
 static void the_same_again_makes_patient(void **state) {
     struct learning learning = planned_course();
     for (uint32_t patience = LEARN_IN_A_ROW; patience < LEARN_PATIENCE_MOST; patience *= 2) {
-        assert_int_equal(learning.patience, patience);
+        assert_int_equal(learning.patience.steps, patience);
         for (uint32_t i = 0; i < patience; i++)
             assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
         learning.doubtful = !learning.doubtful;
@@ -81,7 +81,7 @@ static void the_same_again_makes_patient(void **state) {
         assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
     record(&learning, 8);
     assert_int_equal(record(&learning, 8), LEARN_ADOPT);
-    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(learning.patience.steps, LEARN_IN_A_ROW);
 }
 
 static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
@@ -148,8 +148,9 @@ static void what_longer_loops_missed_adds_up(void **state) {
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
     }
     assert_int_equal(record(&learning, 20), LEARN_LONGER);
-    assert_int_equal(learning.outgrown, 0);
-    assert_true(learning.fruitless == 0 && learning.patience == LEARN_PATIENCE_PROVEN);
+    assert_int_equal(learning.enlarging.outgrown, 0);
+    assert_int_equal(learning.patience.fruitless, 0);
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_PROVEN);
 }
 
 /* As where all blocks have no bytes. */
@@ -175,10 +176,10 @@ static void patience_grows_where_nothing_repeats(void **state) {
         }
     }
     assert_in_range(recorded, 10, 45);
-    assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_MOST);
     for (unsigned i = 0; i < LEARN_WAIT; i++)
         assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
-    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN);
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_PROVEN);
 }
 
 /* Between two epochs, say. The same steps in a row more than that are another phase. */
@@ -471,11 +472,11 @@ static void dropping_doubt_costs_no_plan_that_serves_well(void **state) {
 static void heights_are_measured_against_recent_peaks(void **state) {
     struct learning learning = planned_course();
     struct learn_step small = served(1000, 0);
-    assert_true(learn_height_most(&learning) == PEAK + PEAK / 4 + LEARN_SLACK_BYTES);
+    assert_true(peaks_height_most(&learning.peaks) == PEAK + PEAK / 4 + LEARN_SLACK_BYTES);
     small.used_peak = small.live_peak = small.reserved_peak = MIB;
     for (unsigned i = 0; i < 2 * LEARN_RECENT; i++)
         pass(&learning, small);
-    assert_true(learn_height_most(&learning) == MIB + MIB / 4 + LEARN_SLACK_BYTES);
+    assert_true(peaks_height_most(&learning.peaks) == MIB + MIB / 4 + LEARN_SLACK_BYTES);
 }
 
 static void while_a_plan_is_made_nothing_else_is_decided(void **state) {
@@ -528,7 +529,7 @@ static void steps_whose_records_are_lost_are_recorded_ever_more_rarely(void **st
         assert_int_equal(records ? learn_judge(&learning, &step, false)
                                  : pass(&learning, served(800, 200)), LEARN_KEEP);
     }
-    assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_MOST);
     assert_in_range(recorded, 8, 64);
 }
 

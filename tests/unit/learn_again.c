@@ -88,7 +88,7 @@ static void a_growth_that_failed_is_tried_again_after_a_while(void **state) {
     learn_adopted(&learning, 7, false);
     assert_int_equal(pass(&learning, step), LEARN_GROW);
     learn_grew(&learning);
-    assert_int_equal(learning.no_growth.next, LEARN_WAIT);
+    assert_int_equal(learning.enlarging.pause.next, LEARN_WAIT);
 }
 
 /* They say that another plan is wanted, and not a larger one. */
@@ -98,10 +98,10 @@ static void bad_steps_bring_no_growth_that_failed_nearer(void **state) {
     step.grown = step.complete = true;
     assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
     learn_failed(&learning, LEARN_GROW);
-    learning.patience = LEARN_PATIENCE_MOST;
+    learning.patience.steps = LEARN_PATIENCE_MOST;
     for (unsigned i = 0; i < 2 * LEARN_WAIT; i++)
         assert_int_not_equal(learn_judge(&learning, &step, false), LEARN_GROW);
-    assert_int_equal(learning.no_growth.left, LEARN_WAIT);
+    assert_int_equal(learning.enlarging.pause.left, LEARN_WAIT);
 }
 
 /* What came with the record says nothing against the plan, whatever it is like. */
@@ -119,7 +119,8 @@ static void looks_for_longer_loops_change_nothing_else(void **state) {
     assert_int_equal(pass(&learning, same), LEARN_LONGER);
     assert_int_equal(pass(&learning, longer), LEARN_KEEP);
     assert_int_equal(pass(&learning, huge), LEARN_KEEP);
-    assert_true(learning.patience == before.patience && !learning.fruitless && !learning.noted);
+    assert_true(learning.patience.steps == before.patience.steps);
+    assert_true(!learning.patience.fruitless && !learning.noted);
     assert_int_equal(pass(&learning, longer), LEARN_KEEP);
     assert_int_equal(pass(&learning, small), LEARN_LONGER);
     assert_false(learning.coarse);
@@ -143,9 +144,9 @@ static void a_look_whose_record_is_lost_changes_nothing_else(void **state) {
         assert_int_equal(learn_judge(&learning, &lost, false), LEARN_KEEP);
         assert_int_equal(learn_next(&learning), LEARN_SERVE);
     }
-    assert_true(!learning.fruitless && !learning.unproven && !learning.looking);
-    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN);
-    assert_int_equal(before.patience, LEARN_IN_A_ROW);
+    assert_true(!learning.patience.fruitless && !learning.patience.unproven && !learning.looking);
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_PROVEN);
+    assert_int_equal(before.patience.steps, LEARN_IN_A_ROW);
 }
 
 /* One step was odd, so survivors were doubted; after good ones two are to be recorded. */
@@ -166,12 +167,12 @@ static void a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else(v
     struct learning learning = pardoned_course();
     struct learn_step lost = step_of(LEARN_PLAIN);
     lost.lost = true;
-    uint32_t fruitless = learning.fruitless, unproven = learning.unproven;
+    uint32_t fruitless = learning.patience.fruitless, unproven = learning.patience.unproven;
     assert_int_equal(record(&learning, 8), LEARN_NOTE);
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
     assert_int_equal(learn_judge(&learning, &lost, false), LEARN_KEEP);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
-    assert_true(learning.fruitless == fruitless && learning.unproven == unproven);
+    assert_true(learning.patience.fruitless == fruitless && learning.patience.unproven == unproven);
     assert_false(learning.noted);
 }
 

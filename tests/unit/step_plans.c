@@ -131,7 +131,7 @@ static void steps_that_are_recorded_at_once_make_one_plan(void **state) {
     take_crowd(site, CROWD, 64 * KIB, 0);
     assert_int_equal(site_stats(site).recorded_steps, CROWD);
     assert_int_equal(site_stats(site).plans, 1);
-    assert_int_equal(site->courses[0].learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(site->courses[0].learning.patience.steps, LEARN_IN_A_ROW);
     for (unsigned i = 0; i < 20; i++)
         take_crowd(site, 1, 64 * KIB, 0);
     for (unsigned i = 0; i < 10; i++)

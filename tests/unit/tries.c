@@ -16,7 +16,7 @@ static void warming_up_may_take_some_records(void **state) {
             assert_int_equal(pass(&learning, served(300, 700)), LEARN_KEEP);
     }
     assert_false(learning.suspended);
-    assert_int_equal(learning.fruitless, 3);
+    assert_int_equal(learning.patience.fruitless, 3);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
@@ -122,8 +122,8 @@ static void what_is_late_changes_no_plan_and_no_patience(void **state) {
         assert_int_equal(learn_judge(&learning, &late, false), LEARN_KEEP);
     }
     assert_true(learning.plan_hash == 7 && learning.planned && !learning.tried);
-    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
-    assert_int_equal(learning.fruitless + learning.unproven, 0);
+    assert_int_equal(learning.patience.steps, LEARN_IN_A_ROW);
+    assert_int_equal(learning.patience.fruitless + learning.patience.unproven, 0);
 }
 
 /* Records that are like nothing, and no plan of theirs. */
@@ -138,8 +138,8 @@ static void a_try_that_is_not_made_counts_once(void **state) {
         assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
         learn_failed(&learning, LEARN_ADOPT);
     }
-    assert_int_equal(learning.fruitless, LEARN_TRIES);
-    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(learning.patience.fruitless, LEARN_TRIES);
+    assert_int_equal(learning.patience.steps, LEARN_IN_A_ROW);
 }
 
 static void a_try_that_serves_something_is_not_given_up_that_soon(void **state) {
@@ -162,10 +162,10 @@ static void a_plan_of_what_repeats_begins_anew(void **state) {
     struct learning learning = planned_course();
     while (learn_next(&learning) == LEARN_SERVE)
         serve_nothing(&learning, 1);
-    learning.fruitless = LEARN_TRIES;
+    learning.patience.fruitless = LEARN_TRIES;
     assert_int_equal(record(&learning, 9), LEARN_NOTE);
     assert_int_equal(record(&learning, 9), LEARN_ADOPT);
-    assert_int_equal(learning.fruitless, 0);
+    assert_int_equal(learning.patience.fruitless, 0);
 }
 
 /* What a plan holds for so many small blocks would be more than it could save. */

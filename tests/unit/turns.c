@@ -58,7 +58,7 @@ static void a_plan_that_serves_nothing_ends_even_if_patience_would_last(void **s
     struct learning learning = planned_course();
     unsigned steps = 0;
     (void)state;
-    learning.patience = LEARN_PATIENCE_MOST;
+    learning.patience.steps = LEARN_PATIENCE_MOST;
     for (; !learning.suspended && steps < 100; steps++)
         take(&learning, 8);
     assert_in_range(steps, 16, 32);
@@ -89,7 +89,7 @@ static void what_is_odd_for_a_while_in_each_epoch_is_recorded_once(void **state)
     assert_int_equal(record(&learning, 8), LEARN_ADOPT);
     for (unsigned i = 0; i < LEARN_WAIT; i++)
         take(&learning, 8);
-    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN); /* of what it is not known */
+    assert_int_equal(learning.patience.steps, LEARN_PATIENCE_PROVEN); /* of what it is not known */
 }
 
 /* However well those before it were served: it may be one in a row. */
