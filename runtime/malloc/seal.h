@@ -68,7 +68,7 @@ static inline uint64_t seal_hash(const void *block, const struct seal *seal,
 }
 
 static inline void seal_write_tail(const void *block, size_t bytes, unsigned char tail[SEAL_TAIL]) {
-    uint64_t words[2] = {mix((uintptr_t)block + seal_own_secret()),
+    uint64_t words[2] = {mix(~(uintptr_t)block ^ seal_own_secret()),
                          mix(bytes ^ seal_own_secret())};
     memcpy(tail, words, SEAL_TAIL);
 }
