@@ -27,17 +27,21 @@ struct side {
     uint32_t *next;  /* the next slot of the same kind, or NONE */
     uint32_t *first; /* of each kind: the first slot that is not passed, as of the last look */
     uint32_t *place; /* of each slot: its number in the merged draft */
-    uint32_t *last;  /* of each slot: the last one that comes while it is there */
-    int64_t *alive;  /* before each slot, and behind all: granules that are there */
+    uint32_t *order; /* slots by rank */
     uint32_t at;     /* the next slot */
+    uint32_t passed; /* ranks that have gone before it */
+    uint64_t alive;  /* granules that are there then */
 };
 
 struct merging {
     struct side one, other;
     struct draft *merged;
     uint64_t added;  /* granules of slots that only the other has */
+    uint64_t alive;  /* granules that are there behind the last merged slot */
+    uint64_t most;   /* there may be so many */
     uint32_t *until; /* of each merged slot: the first one that comes when it has gone */
-    uint32_t *gone;  /* before each merged slot, and before the end: how many go just then */
+    uint32_t *held;  /* of each merged slot: in how many of the two it is there. Later, before each
+                        and before the end: how many go just then */
     struct ordered *list, *scratch;
     ebb_region memory;
 };
@@ -55,61 +59,31 @@ static uint32_t *cut(uint32_t **from, size_t count) {
 }
 
 static void side_make(struct side *side, const struct draft *draft, uint32_t kinds_most,
-                      int64_t *alive, uint32_t **numbers) {
-    *side = (struct side){.draft = draft, .alive = alive};
+                      uint32_t **numbers) {
+    *side = (struct side){.draft = draft};
     side->kind = cut(numbers, draft->count);
     side->next = cut(numbers, draft->count);
     side->place = cut(numbers, draft->count);
-    side->last = cut(numbers, draft->count);
+    side->order = cut(numbers, draft->count);
     side->first = cut(numbers, kinds_most);
 }
 
 static bool merging_make(struct merging *merging, const struct draft *one,
                          const struct draft *other) {
     size_t both = (size_t)one->count + other->count, lists = 2 * both * sizeof *merging->list;
-    size_t alive = (both + 2) * sizeof *merging->one.alive;
-    size_t bytes = lists + alive + (8 * both + 1) * sizeof(uint32_t);
+    size_t bytes = lists + (8 * both + 1) * sizeof(uint32_t);
     char *memory = plan_pool_take("merging", bytes, &merging->memory);
     if (!memory)
         return false;
-    int64_t *sums = (int64_t *)(void *)(memory + lists);
-    uint32_t *numbers = (uint32_t *)(sums + both + 2);
-    merging->added = 0;
+    uint32_t *numbers = (uint32_t *)(void *)(memory + lists);
+    merging->added = merging->alive = 0;
     merging->list = (struct ordered *)(void *)memory;
     merging->scratch = merging->list + both;
     merging->until = cut(&numbers, both);
-    merging->gone = cut(&numbers, both + 1);
-    side_make(&merging->one, one, (uint32_t)both, sums, &numbers);
-    side_make(&merging->other, other, (uint32_t)both, sums + one->count + 1, &numbers);
+    merging->held = cut(&numbers, both + 1);
+    side_make(&merging->one, one, (uint32_t)both, &numbers);
+    side_make(&merging->other, other, (uint32_t)both, &numbers);
     return true;
-}
-
-/* ---- lives in either ---- */
-
-/* Number of the last slot that comes while this one is there. */
-static uint32_t last_beside(const struct draft *draft, uint32_t slot) {
-    uint32_t from = slot + 1, to = draft->count;
-    while (from < to) {
-        uint32_t middle = from + (to - from) / 2;
-        if (draft->slots[middle].passed > draft->slots[slot].rank)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return from - 1;
-}
-
-/* First what comes more than goes at each slot, then the sums. */
-static void find_lives(struct side *side) {
-    const struct draft *draft = side->draft;
-    memset(side->alive, 0, ((size_t)draft->count + 1) * sizeof *side->alive);
-    for (uint32_t i = 0; i < draft->count; i++) {
-        side->last[i] = last_beside(draft, i);
-        side->alive[i + 1] += draft->slots[i].room;
-        side->alive[side->last[i] + 1] -= draft->slots[i].room;
-    }
-    for (uint32_t i = 0; i < draft->count; i++)
-        side->alive[i + 1] += side->alive[i];
 }
 
 /* ---- kinds ---- */
@@ -176,21 +150,51 @@ static uint32_t ahead(struct side *side, uint32_t kind) {
     return *first == NONE ? NONE : *first - side->at;
 }
 
-/* The next slot of the side, which is this one in the merged draft. */
-static const struct draft_slot *pass(struct side *side, uint32_t place) {
-    side->place[side->at] = place;
-    return &side->draft->slots[side->at++];
+/* The slot of the side goes, as what comes last beside it is this one of the merged draft. */
+static void leave(struct merging *merging, struct side *side, uint32_t slot, uint32_t last) {
+    uint32_t place = side->place[slot];
+    side->alive -= side->draft->slots[slot].room;
+    merging->until[place] = last + 1;
+    if (--merging->held[place] == 0)
+        merging->alive -= merging->merged->slots[place].room;
 }
 
-static void add(struct draft *merged, const struct draft_slot *slot) {
+/* What stays to the end of its own step is not there any more in what follows that. */
+static void leave_all(struct merging *merging, struct side *side, uint32_t last) {
+    for (uint32_t i = 0; i < side->draft->count; i++)
+        if (side->draft->slots[i].rank == PLAN_NEVER)
+            leave(merging, side, i, last);
+}
+
+/* The next slot of the side is this one of the merged draft. */
+static void pass(struct merging *merging, struct side *side, uint32_t place) {
+    const struct draft *draft = side->draft;
+    side->place[side->at] = place;
+    side->alive += draft->slots[side->at++].room;
+    uint32_t passed = side_is_over(side) ? draft->released : draft->slots[side->at].passed;
+    while (side->passed < passed)
+        leave(merging, side, side->order[side->passed++], place);
+    if (side_is_over(side))
+        leave_all(merging, side, place);
+}
+
+/* A slot of so many of the two. False: too much is there then. */
+static bool add(struct merging *merging, const struct draft_slot *slot, uint32_t held) {
+    struct draft *merged = merging->merged;
+    merging->held[merged->count] = held;
     merged->slots[merged->count++] = *slot;
     merged->placed += slot->room != 0;
     merged->tenured += slot->tenured;
+    merging->alive += slot->room;
+    return merging->alive <= merging->most;
 }
 
-static void add_both(struct draft *merged, const struct draft_slot *a,
-                     const struct draft_slot *b) {
+static bool add_both(struct merging *merging) {
+    struct side *one = &merging->one, *other = &merging->other;
+    const struct draft_slot *a = &one->draft->slots[one->at];
+    const struct draft_slot *b = &other->draft->slots[other->at];
     struct draft_slot slot = *b;
+    uint32_t place = merging->merged->count;
     slot.room = (uint32_t)size_larger(a->room, b->room);
     slot.needed = (uint32_t)size_larger(a->needed, b->needed);
     slot.above = (uint32_t)size_larger(a->above, b->above);
@@ -198,14 +202,20 @@ static void add_both(struct draft *merged, const struct draft_slot *a,
     slot.align_log2 = (uint8_t)size_larger(a->align_log2, b->align_log2);
     slot.bound |= a->bound;
     slot.rank = a->rank == PLAN_NEVER ? b->rank : a->rank;
-    add(merged, &slot);
+    bool fits = add(merging, &slot, 2);
+    pass(merging, one, place);
+    pass(merging, other, place);
+    return fits;
 }
 
 /* The next slot of one of the two, which the other does not have there. */
-static void add_one(struct merging *merging, struct side *side) {
-    const struct draft_slot *slot = pass(side, merging->merged->count);
+static bool add_one(struct merging *merging, struct side *side) {
+    const struct draft_slot *slot = &side->draft->slots[side->at];
+    uint32_t place = merging->merged->count;
     merging->added += side == &merging->other ? slot->needed : 0;
-    add(merging->merged, slot);
+    bool fits = add(merging, slot, 1);
+    pass(merging, side, place);
+    return fits;
 }
 
 /* Who has less before what they have in common. Where there is nothing, who has more that is to go
@@ -215,36 +225,30 @@ static struct side *next_alone(struct side *one, struct side *other) {
     uint32_t before_one = ahead(one, other->kind[other->at]);
     uint32_t before_other = ahead(other, one->kind[one->at]);
     if (before_one == before_other)
-        return one->alive[one->at] > other->alive[other->at] ? one : other;
+        return one->alive > other->alive ? one : other;
     return before_one < before_other ? one : other;
 }
 
-static void go_along(struct merging *merging) {
+/* The next slot of the merged draft. False: too much is there then. */
+static bool go_on(struct merging *merging) {
     struct side *one = &merging->one, *other = &merging->other;
-    struct draft *merged = merging->merged;
-    while (!side_is_over(one) && !side_is_over(other)) {
-        uint32_t place = merged->count;
-        if (one->kind[one->at] == other->kind[other->at])
-            add_both(merged, pass(one, place), pass(other, place));
-        else
-            add_one(merging, next_alone(one, other));
-    }
-    while (!side_is_over(one))
-        add_one(merging, one);
-    while (!side_is_over(other))
-        add_one(merging, other);
+    if (side_is_over(one))
+        return add_one(merging, other);
+    if (side_is_over(other))
+        return add_one(merging, one);
+    if (one->kind[one->at] == other->kind[other->at])
+        return add_both(merging);
+    return add_one(merging, next_alone(one, other));
+}
+
+static bool go_along(struct merging *merging) {
+    while (!side_is_over(&merging->one) || !side_is_over(&merging->other))
+        if (!go_on(merging))
+            return false;
+    return true;
 }
 
 /* ---- lives ---- */
-
-/* Until what came last beside it in its own draft is there, and no longer. */
-static void note_lives(struct merging *merging, const struct side *side) {
-    for (uint32_t i = 0; i < side->draft->count; i++) {
-        uint32_t *until = &merging->until[side->place[i]];
-        uint32_t behind = side->place[side->last[i]] + 1;
-        *until = (uint32_t)size_larger(*until, behind);
-    }
-}
 
 static bool is_released(const struct merging *merging, uint32_t slot) {
     const struct draft *merged = merging->merged;
@@ -252,35 +256,21 @@ static bool is_released(const struct merging *merging, uint32_t slot) {
            (merged->slots[slot].rank != PLAN_NEVER || merging->until[slot] < merged->count);
 }
 
-/* Granules that are alive at most. */
-static uint64_t most_alive(const struct merging *merging) {
-    const struct draft *merged = merging->merged;
-    uint64_t alive = 0, most = 0;
-    uint32_t passed = 0;
-    for (uint32_t i = 0; i < merged->count; i++) {
-        for (; passed < merged->slots[i].passed; passed++)
-            alive -= merged->slots[merging->list[passed].index].room;
-        alive += merged->slots[i].room;
-        most = alive > most ? alive : most;
-    }
-    return most;
-}
-
 /* Those that go at once do so in the order that they had, as far as there was one. */
 static void number_releases(struct merging *merging) {
     struct draft *merged = merging->merged;
     uint32_t released = 0, passed = 0;
-    memset(merging->gone, 0, ((size_t)merged->count + 1) * sizeof *merging->gone);
+    memset(merging->held, 0, ((size_t)merged->count + 1) * sizeof *merging->held);
     for (uint32_t i = 0; i < merged->count; i++) {
         if (!is_released(merging, i))
             continue;
         uint64_t key = (uint64_t)merging->until[i] << 32 | merged->slots[i].rank;
         merging->list[released++] = (struct ordered){key, i};
-        merging->gone[merging->until[i]]++;
+        merging->held[merging->until[i]]++;
     }
     order_sort(merging->list, merging->scratch, released);
     for (uint32_t i = 0; i < merged->count; i++) {
-        passed += merging->gone[i];
+        passed += merging->held[i];
         merged->slots[i].passed = passed;
         merged->slots[i].rank = PLAN_NEVER;
     }
@@ -295,6 +285,13 @@ static uint64_t mix(uint64_t one, uint64_t other) {
     return (one ^ other >> 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+static void order_slots(struct side *side) {
+    for (uint32_t i = 0; i < side->draft->count; i++)
+        if (side->draft->slots[i].rank != PLAN_NEVER)
+            side->order[side->draft->slots[i].rank] = i;
+}
+
+/* NULL: there is no memory, or too much would be alive at once. */
 static struct draft *merge(struct merging *merging) {
     const struct draft *one = merging->one.draft, *other = merging->other.draft;
     struct draft *merged = merging->merged = draft_create(one->count + other->count);
@@ -304,12 +301,12 @@ static struct draft *merge(struct merging *merging) {
     merged->keyed = merged->wider = merged->several = true;
     merged->coarse = one->coarse;
     merged->hash = mix(one->hash, other->hash);
-    memset(merging->until, 0, ((size_t)one->count + other->count) * sizeof *merging->until);
-    find_lives(&merging->one);
-    find_lives(&merging->other);
-    go_along(merging);
-    note_lives(merging, &merging->one);
-    note_lives(merging, &merging->other);
+    order_slots(&merging->one);
+    order_slots(&merging->other);
+    if (!go_along(merging)) {
+        draft_drop(merged);
+        return NULL;
+    }
     number_releases(merging);
     return merged;
 }
@@ -329,9 +326,9 @@ struct draft *draft_merge(const struct draft *one, const struct draft *other,
                 size_larger(one->count, other->count) <= count_most;
     if (!suit || !merging_make(&merging, one, other))
         return NULL;
+    merging.most = bytes_most / RANGE_GRANULE;
     struct draft *merged = find_kinds(&merging) ? merge(&merging) : NULL;
-    bool will_do = merged && merged->count <= count_most && is_worth_it(&merging) &&
-                   most_alive(&merging) <= bytes_most / RANGE_GRANULE;
+    bool will_do = merged && merged->count <= count_most && is_worth_it(&merging);
     ebb_region_close(merging.memory);
     if (will_do)
         return merged;

@@ -149,3 +149,10 @@ class Bounded(unittest.TestCase):
         print(f"# begin_without_tables: {begun}")
         self.assertGreater(begun, 100, "it was not found")
         self.assertLess(begun, 4000)
+
+    def test_a_merged_plan_that_is_too_high_is_refused_where_it_is(self):
+        """To merge it all, and then to look, takes some 1,000."""
+        each = instructions("merge_too_much", 4000, "draft_merge", "EBB_COSTS_PLANS") / 4000
+        print(f"# merge_too_much: {each:.0f} each")
+        self.assertGreater(each, 100, "it was not found")
+        self.assertLess(each, 700)
