@@ -40,7 +40,9 @@ static struct draft *draft_of_step(const struct work *work, bool coarse) {
 
 /* The step's region has left its pages hot: packing works in them. */
 static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
+    bool guess = work->draft->keyed && !work->draft->confirmed;
     const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = ENOUGH_PPM,
+                                          .target = guess ? work->guess_enough : 0,
                                           .worked = &work->worked};
     work->draft->desk = work->desk;
     guests_choose(work->draft, work->guests_most);

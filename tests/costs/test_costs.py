@@ -156,3 +156,10 @@ class Bounded(unittest.TestCase):
         print(f"# merge_too_much: {each:.0f} each")
         self.assertGreater(each, 100, "it was not found")
         self.assertLess(each, 700)
+
+    def test_a_plan_that_is_a_guess_is_packed_once(self):
+        """In all orders that takes some 9,000."""
+        each = instructions("plan_guesses", 2000, "draft_plan", "EBB_COSTS_PLANS") / 2000
+        print(f"# plan_guesses: {each:.0f} each")
+        self.assertGreater(each, 1000, "it was not found")
+        self.assertLess(each, 4500)
