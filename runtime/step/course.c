@@ -155,7 +155,8 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->ahead = enlarging_looks_ahead(&course->learning.enlarging);
     work->height_most = peaks_height_most(&course->learning.peaks);
     uint64_t peak = peaks_used(&course->learning.peaks);
-    work->merged_most = peak + peak / LEARN_MERGED_PART;
+    work->alive_most = peak + peak / LEARN_MERGED_PART;
+    work->merged_most = peak + size_larger(peak / LEARN_MERGED_PART, LEARN_SLACK_BYTES);
     work->guess_enough = peak + size_larger(peak / GUESS_PART, GUESS_BYTES);
     work->shorter_most = peak + peak / LEARN_SHORTER_PART;
     work->outlived = step->refused_bytes != 0;

@@ -74,9 +74,14 @@
  * peak: sizes that never meet in one step add up to more than any step needs. */
 #define LEARN_HEIGHT_PPM 1250000u
 
-/* A plan for steps that differ, of which no one needs all of it, may be higher by this part than
- * the live bytes of recent steps at their peak. Much more, and it takes pages for nothing soon. */
+/* A plan for steps that differ, of which no one needs all of it, may have more alive by this part
+ * than recent steps had at their peak. Much more, and it takes pages for nothing soon. It may be
+ * higher than that by as much, or by LEARN_SLACK_BYTES, since some programs pack badly alone. */
 #define LEARN_MERGED_PART 8u
+
+/* And such a plan, with a track, holds no more than this, or LEARN_TRY_PART: it has slots for all
+ * programs, of which a step needs those of one. */
+#define LEARN_MERGED_BYTES ((uint64_t)512 << 10)
 
 /* A plan of loops that takes too many pages is shortened until it is higher than that by this part:
  * as loops vary, what comes next may be somewhat longer than recent steps. */

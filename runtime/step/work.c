@@ -115,14 +115,14 @@ static void note(struct work *work) {
     prefer_longer(work);
 }
 
-/* A draft for steps of both, if neither leads the other. It holds no more than a try may. */
+/* A draft for steps of both, if neither leads the other. */
 static struct draft *draft_of_both(const struct work *work, const struct draft *one,
                                    const struct draft *other) {
-    uint64_t held = size_larger(LEARN_SLACK_BYTES, work->merged_most / LEARN_TRY_PART);
+    uint64_t held = size_larger(LEARN_MERGED_BYTES, work->alive_most / LEARN_TRY_PART);
     if (!one || draft_leads(one, other) || draft_leads(other, one))
         return NULL;
     return draft_merge(one, other, size_smaller(held / LEARN_SLOT_BYTES, PLAN_SLOTS_MOST),
-                       work->merged_most);
+                       work->alive_most);
 }
 
 /* True: there is a plan of the draft, which is the work's now; else it is dropped. */

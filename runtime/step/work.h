@@ -30,6 +30,7 @@ struct work {
     bool ahead;     /* what grows gets more room than it asked for */
     bool outlived;  /* what was too large for a survivor has survived */
     uint64_t height_most, merged_most; /* of an enlarged plan; of one for steps that differ */
+    uint64_t alive_most;   /* bytes alive in that one */
     uint64_t guess_enough; /* height of one that is a guess */
     uint64_t shorter_most; /* bytes alive in a shortened one */
     uint64_t guests_most;  /* bytes */

@@ -307,6 +307,38 @@ static void programs_that_are_drawn_by_chance_are_served_in_the_same_pages(void 
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Blocks with keys of their own, some of which are there at once: of sizes that pack badly. */
+static void take_stream(ebb_site *site, uint32_t first, uint32_t count, size_t bytes) {
+    void *alive[30] = {NULL};
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        void **at = &alive[i % 30];
+        assert_int_equal(ebb_region_release(step.region, *at), 0);
+        *at = ebb_step_alloc(step, bytes + i * 5 % 7 * bytes / 4, 64, first + i);
+        assert_non_null(*at);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* A plan for several is as much higher than what is alive as one for each would be; and a thousand
+ * slots of others are nothing that matters. */
+static void programs_that_pack_badly_are_served_however_many_blocks_they_have(void **state) {
+    struct stage *stage = *state;
+    for (uint32_t count = 120; count < 5000; count *= 16) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        struct ebb_site_stats before = site_stats(site);
+        seed = 8;
+        for (unsigned i = 0; i < 120; i++) {
+            if (i == 40)
+                before = site_stats(site);
+            take_stream(site, 1 + 10000 * chance(3), count, 4096);
+        }
+        assert_true(share_since(site, &before) >= 95);
+        assert_true(site_stats(site).plan_height < site_stats(site).plan_max_live / 2 * 3);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* Blocks with keys of their own, of which every third one goes. */
 static void take_program(ebb_site *site, uint32_t first, size_t bytes) {
     ebb_step step = ebb_step_begin(site, 0);
@@ -395,6 +427,7 @@ int main(void) {
         TIDY(there_is_no_draft_of_both_where_nothing_is_won),
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
         STAGED(layers_that_come_and_go_are_served),
+        STAGED(programs_that_pack_badly_are_served_however_many_blocks_they_have),
         STAGED(a_plan_for_several_programs_is_enlarged_for_each),
         STAGED(what_is_kept_no_longer_is_not_taken_over_from_the_plan),
         STAGED(programs_that_are_drawn_by_chance_are_served_in_the_same_pages),
