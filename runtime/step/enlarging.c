@@ -29,17 +29,25 @@ bool enlarging_is_due(struct enlarging *enlarging, uint64_t missed, uint64_t all
     return true;
 }
 
-/* Some times at once, and then as soon as what such steps missed adds up to what it costs. Loops
- * that rise from step to step are longer than each plan. */
+/* Some times at once, and then as soon as what such steps missed adds up to what it costs, which is
+ * taken for more after each look in vain. Loops that rise from step to step are longer than each
+ * plan. */
 bool enlarging_wants_look(struct enlarging *enlarging, uint64_t missed, uint64_t all) {
     if (!missed)
         return false;
     enlarging->outgrown += missed;
-    if (enlarging->looks >= LEARN_GROWTHS && enlarging->outgrown / LEARN_OUTGROWN < all)
+    if (enlarging->looks >= LEARN_GROWTHS &&
+        enlarging->outgrown / all < LEARN_OUTGROWN << enlarging->vain)
         return false;
     enlarging->outgrown = 0;
-    enlarging->looks = enlarging->looks < LEARN_GROWTHS ? enlarging->looks + 1 : 1;
+    if (enlarging->looks < LEARN_GROWTHS || !enlarging->vain)
+        enlarging->looks = enlarging->looks % LEARN_GROWTHS + 1;
     return true;
+}
+
+void enlarging_look_in_vain(struct enlarging *enlarging) {
+    if (enlarging->looks == LEARN_GROWTHS && enlarging->vain < LEARN_VAIN_MOST)
+        enlarging->vain++;
 }
 
 void enlarging_lose_look(struct enlarging *enlarging) {

@@ -20,6 +20,8 @@ struct enlarging {
     uint32_t rises;    /* for bad steps with more live than recent ones, up to LEARN_GROWTHS and
                           one: sizes are rising */
     uint32_t looks;    /* for longer loops, up to LEARN_GROWTHS, since there was a wait */
+    uint32_t vain;     /* waits for a look that found nothing, since a plan was made, up to
+                          LEARN_VAIN_MOST */
     uint64_t outgrown; /* bytes that steps missed which were larger than the plan, since it grew */
     struct pause pause; /* until a larger plan is tried that could not be made */
 };
@@ -38,6 +40,9 @@ bool enlarging_wants_look(struct enlarging *enlarging, uint64_t missed, uint64_t
 /* A look was broken off, as may happen each time: the next one waits until what such steps missed
  * is as much as looking costs. */
 void enlarging_lose_look(struct enlarging *enlarging);
+
+/* Nothing longer was found. */
+void enlarging_look_in_vain(struct enlarging *enlarging);
 
 /* A larger plan could not be made. */
 void enlarging_fail(struct enlarging *enlarging);

@@ -488,7 +488,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->suspended = false;
     learning->enlarging.pause.left = 0;
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = 0;
-    learning->crowded = learning->unserved = 0, learning->served_ppm = 0;
+    learning->crowded = learning->unserved = learning->enlarging.vain = 0, learning->served_ppm = 0;
 }
 
 void learn_grew(struct learning *learning) {
@@ -511,6 +511,8 @@ void learn_failed(struct learning *learning, enum learn_verdict verdict) {
         (void)record_again(learning);
     else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
         return; /* the present one goes on */
+    else if (verdict == LEARN_LONGER && learning->planned)
+        enlarging_look_in_vain(&learning->enlarging);
     else if (!learning->planned)
         learning->wait = LEARN_WAIT; /* tried again after that */
     else if (learning->repeats)

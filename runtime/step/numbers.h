@@ -93,9 +93,11 @@
  * plan hardly serves more; where all follow one length a new longest one misses everything, so it
  * waits for nothing. A loop that was longer than its plan has the next step recorded: at once as
  * often, whatever is planned, and then, when such loops have missed as much, as often again; or
- * once, if records are lost. */
+ * once, if records are lost, or nothing longer was found: then what they are to have missed before
+ * doubles each time, so many times. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
+#define LEARN_VAIN_MOST 5u
 
 /* If bad steps, each with more live than those before it, have enlarged a plan more than
  * LEARN_GROWTHS times, without LEARN_WAIT good ones in a row between, sizes are on the rise, as in

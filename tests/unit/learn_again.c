@@ -130,6 +130,29 @@ static void looks_for_longer_loops_change_nothing_else(void **state) {
     assert_true(learning.coarse && learn_next(&learning) == LEARN_SERVE);
 }
 
+/* What makes longer loops may have nothing longer to show: looks wait for twice as much each time,
+ * until a plan is made. */
+static void looks_in_vain_become_rare(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step longer = served(950, 50), other = step_of(LEARN_RECORD);
+    longer.keyed = longer.longer = true;
+    for (unsigned round = 0; round < 20; round++) {
+        unsigned doubled = round < 4 ? 0 : round < 8 ? round - 3 : LEARN_VAIN_MOST;
+        unsigned wait = round < LEARN_GROWTHS ? 1 : (LEARN_OUTGROWN * 1000 / 50) << doubled;
+        for (unsigned i = 0; i < wait; i++) {
+            assert_int_equal(learn_next(&learning), LEARN_SERVE);
+            assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+        }
+        other.hash = 100 + round;
+        assert_int_equal(pass(&learning, other), LEARN_LONGER);
+        learn_failed(&learning, LEARN_LONGER);
+    }
+    learn_adopted(&learning, 99, false);
+    for (unsigned i = 0; i < LEARN_OUTGROWN * 1000 / 50; i++)
+        assert_int_equal(pass(&learning, longer), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
 /* Nor does one that was broken off. That may happen each time, so the next look waits. */
 static void a_look_whose_record_is_lost_changes_nothing_else(void **state) {
     struct learning learning = planned_course();
@@ -237,6 +260,7 @@ int main(void) {
         cmocka_unit_test(guests_that_go_by_and_by_are_tried_again_as_soon),
         cmocka_unit_test(a_plan_with_more_guests_that_failed_is_tried_again),
         cmocka_unit_test(looks_for_longer_loops_change_nothing_else),
+        cmocka_unit_test(looks_in_vain_become_rare),
         cmocka_unit_test(a_look_whose_record_is_lost_changes_nothing_else),
         cmocka_unit_test(a_record_that_is_lost_where_doubt_was_dropped_changes_nothing_else),
         cmocka_unit_test(a_plan_that_is_given_up_is_pardoned_no_more),
