@@ -35,6 +35,7 @@ struct plan_slot {
     bool guest : 1;     /* not placed: in the parent for a while, it does not survive */
     bool survived : 1;  /* so does what is tenured */
     bool bound : 1;     /* may not be a guest */
+    uint8_t age; /* drafts that were merged since a record had it */
 };
 
 /* Where a slot is: few bytes, since they are searched. */

@@ -301,7 +301,7 @@ static struct draft_slot slot_of_plan(const struct plan_slot *from) {
                               .key = from->key, .above = from->above,
                               .align_log2 = from->align_log2, .survived = from->survived,
                               .tenured = from->tenured, .guest = from->guest,
-                              .bound = from->bound};
+                              .bound = from->bound, .age = from->age};
     if (slot.room || slot.guest)
         slot.align = align_for(slot.needed * (size_t)RANGE_GRANULE,
                                (size_t)1 << slot.align_log2);

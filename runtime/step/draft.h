@@ -29,6 +29,7 @@ struct draft_slot {
     bool survived, tenured, guest;
     bool bound; /* no guest: in the parent it might have to move where the plan has no place, or it
                    is asked for by what takes no block there */
+    uint8_t age; /* drafts that were merged since a record had it */
 };
 
 /* The block is one of the large lane, where it has no place of the plan's, too. */

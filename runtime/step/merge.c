@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
+#define AGE_MOST 16u   /* what no record has had for so many drafts is left out */
 #define ADDED_PART 32u /* of what the other has: less is not worth it */
 
 /* One of the two, as it is gone along. */
@@ -26,7 +27,7 @@ struct side {
     uint32_t *kind;  /* of each slot */
     uint32_t *next;  /* the next slot of the same kind, or NONE */
     uint32_t *first; /* of each kind: the first slot that is not passed, as of the last look */
-    uint32_t *place; /* of each slot: its number in the merged draft */
+    uint32_t *place; /* of each slot: its number in the merged draft, or NONE: it is left out */
     uint32_t *order; /* slots by rank */
     uint32_t at;     /* the next slot */
     uint32_t passed; /* ranks that have gone before it */
@@ -150,32 +151,34 @@ static uint32_t ahead(struct side *side, uint32_t kind) {
     return *first == NONE ? NONE : *first - side->at;
 }
 
-/* The slot of the side goes, as what comes last beside it is this one of the merged draft. */
-static void leave(struct merging *merging, struct side *side, uint32_t slot, uint32_t last) {
+/* The slot of the side goes before the next one of the merged draft comes. */
+static void leave(struct merging *merging, struct side *side, uint32_t slot) {
     uint32_t place = side->place[slot];
     side->alive -= side->draft->slots[slot].room;
-    merging->until[place] = last + 1;
+    if (place == NONE)
+        return;
+    merging->until[place] = merging->merged->count;
     if (--merging->held[place] == 0)
         merging->alive -= merging->merged->slots[place].room;
 }
 
 /* What stays to the end of its own step is not there any more in what follows that. */
-static void leave_all(struct merging *merging, struct side *side, uint32_t last) {
+static void leave_all(struct merging *merging, struct side *side) {
     for (uint32_t i = 0; i < side->draft->count; i++)
         if (side->draft->slots[i].rank == PLAN_NEVER)
-            leave(merging, side, i, last);
+            leave(merging, side, i);
 }
 
-/* The next slot of the side is this one of the merged draft. */
+/* The next slot of the side is this one of the merged draft, the last so far, or is left out. */
 static void pass(struct merging *merging, struct side *side, uint32_t place) {
     const struct draft *draft = side->draft;
     side->place[side->at] = place;
     side->alive += draft->slots[side->at++].room;
     uint32_t passed = side_is_over(side) ? draft->released : draft->slots[side->at].passed;
     while (side->passed < passed)
-        leave(merging, side, side->order[side->passed++], place);
+        leave(merging, side, side->order[side->passed++]);
     if (side_is_over(side))
-        leave_all(merging, side, place);
+        leave_all(merging, side);
 }
 
 /* A slot of so many of the two. False: too much is there then. */
@@ -202,43 +205,54 @@ static bool add_both(struct merging *merging) {
     slot.align_log2 = (uint8_t)size_larger(a->align_log2, b->align_log2);
     slot.bound |= a->bound;
     slot.rank = a->rank == PLAN_NEVER ? b->rank : a->rank;
+    slot.age = (uint8_t)size_smaller(a->age, b->age);
     bool fits = add(merging, &slot, 2);
     pass(merging, one, place);
     pass(merging, other, place);
     return fits;
 }
 
-/* The next slot of one of the two, which the other does not have there. */
-static bool add_one(struct merging *merging, struct side *side) {
-    const struct draft_slot *slot = &side->draft->slots[side->at];
+/* The next slot of `other`, which `one` does not have there. */
+static bool add_other(struct merging *merging) {
+    struct side *other = &merging->other;
     uint32_t place = merging->merged->count;
-    merging->added += side == &merging->other ? slot->needed : 0;
-    bool fits = add(merging, slot, 1);
-    pass(merging, side, place);
+    merging->added += other->draft->slots[other->at].needed;
+    bool fits = add(merging, &other->draft->slots[other->at], 1);
+    pass(merging, other, place);
     return fits;
 }
 
-/* Who has less before what they have in common. Where there is nothing, who has more that is to go
- * yet, so that what belongs together is whole before something begins that it has nothing to do
- * with. */
-static struct side *next_alone(struct side *one, struct side *other) {
+/* Or the other way round. That one gets older. */
+static bool add_one(struct merging *merging) {
+    struct draft_slot slot = merging->one.draft->slots[merging->one.at];
+    bool stays = slot.age++ < AGE_MOST;
+    uint32_t place = stays ? merging->merged->count : NONE;
+    bool fits = !stays || add(merging, &slot, 1);
+    pass(merging, &merging->one, place);
+    return fits;
+}
+
+/* True if it is `one`'s turn, as that has less before what they have in common. Where there is
+ * nothing it is who has more that is to go yet, so that what belongs together is whole before
+ * something begins that it has nothing to do with. */
+static bool is_next(struct side *one, struct side *other) {
     uint32_t before_one = ahead(one, other->kind[other->at]);
     uint32_t before_other = ahead(other, one->kind[one->at]);
     if (before_one == before_other)
-        return one->alive > other->alive ? one : other;
-    return before_one < before_other ? one : other;
+        return one->alive > other->alive;
+    return before_one < before_other;
 }
 
 /* The next slot of the merged draft. False: too much is there then. */
 static bool go_on(struct merging *merging) {
     struct side *one = &merging->one, *other = &merging->other;
     if (side_is_over(one))
-        return add_one(merging, other);
+        return add_other(merging);
     if (side_is_over(other))
-        return add_one(merging, one);
+        return add_one(merging);
     if (one->kind[one->at] == other->kind[other->at])
         return add_both(merging);
-    return add_one(merging, next_alone(one, other));
+    return is_next(one, other) ? add_one(merging) : add_other(merging);
 }
 
 static bool go_along(struct merging *merging) {

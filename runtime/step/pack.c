@@ -169,7 +169,8 @@ static void fill_slots(struct plan_slot *slots, const struct draft *draft,
                                       .passed = slot->passed, .key = slot->key,
                                       .above = slot->above, .tenured = slot->tenured,
                                       .guest = slot->guest, .survived = slot->survived,
-                                      .bound = slot->bound, .align_log2 = slot->align_log2};
+                                      .bound = slot->bound, .align_log2 = slot->align_log2,
+                                      .age = slot->age};
     }
     for (uint32_t at = 0; at < draft->placed; at++)
         slots[desk->numbers[at]].offset = (uint32_t)(desk->offsets[at] / RANGE_GRANULE);

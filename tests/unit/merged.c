@@ -167,6 +167,36 @@ static void there_is_no_draft_of_both_where_nothing_is_won(void **state) {
     draft_drop(one);
 }
 
+/* A has been in no record since, B in one of late. */
+static void what_no_record_has_any_more_is_left_out(void **state) {
+    struct draft *all = draft_of("AaBbBb");
+    char events[] = "BbCc";
+    for (unsigned merges = 1; merges < 20; merges++, events[2]++, events[3]++) {
+        struct draft *other = draft_of(merges == 10 ? events : events + 2);
+        struct draft *merged = draft_merge(all, other, ALL, UINT64_MAX);
+        assert_non_null(merged);
+        assert_sound(merged);
+        unsigned found[2] = {0};
+        for (uint32_t i = 0; i < merged->count; i++)
+            if (merged->slots[i].key <= 2)
+                found[merged->slots[i].key - 1]++;
+        assert_int_equal(found[0], merges <= 16);
+        assert_int_equal(found[1], merges <= 16 ? 2 : 1);
+        draft_drop(all);
+        draft_drop(other);
+        all = merged;
+    }
+    struct plan *plan = plan_of(all); /* which says how old they are */
+    struct draft *same = draft_of_plan(plan);
+    unsigned ages = 0;
+    for (uint32_t i = 0; i < all->count; ages += all->slots[i++].age)
+        assert_int_equal(same->slots[i].age, all->slots[i].age);
+    assert_true(ages > 16);
+    plan_drop(plan);
+    draft_drop(same);
+    draft_drop(all);
+}
+
 /* Some of the keys 1 to `keys`, each once, in any order; some go. */
 static struct draft *draft_at_random(uint32_t keys) {
     struct record_entry record[MOST];
@@ -425,6 +455,7 @@ int main(void) {
         TIDY(a_program_is_whole_before_another_begins),
         TIDY(a_slot_of_both_has_room_for_either),
         TIDY(there_is_no_draft_of_both_where_nothing_is_won),
+        TIDY(what_no_record_has_any_more_is_left_out),
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
         STAGED(layers_that_come_and_go_are_served),
         STAGED(programs_that_pack_badly_are_served_however_many_blocks_they_have),
