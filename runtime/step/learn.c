@@ -488,7 +488,8 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->suspended = false;
     learning->enlarging.pause.left = 0;
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = 0;
-    learning->crowded = learning->unserved = learning->enlarging.vain = 0, learning->served_ppm = 0;
+    learning->crowded = learning->unserved = learning->enlarging.vain = 0;
+    learning->served_ppm = 0;
 }
 
 void learn_grew(struct learning *learning) {

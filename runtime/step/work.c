@@ -16,6 +16,9 @@
  * than half a per cent. */
 #define ENOUGH_PPM 5000u
 
+/* Slots of other programs grow by this at most, when those of one do. */
+#define GROWN_MOST 2.0
+
 /* So many times as many bytes are another kind of step altogether. */
 #define FAR_LARGER 4u
 
@@ -202,14 +205,37 @@ static size_t wanted(const struct work *work, uint32_t number) {
     return size_larger(asked_for(work, number), others);
 }
 
+/* Of the slots that the step asked for something in. */
+static uint64_t granules_asked(const struct work *work) {
+    uint64_t granules = 0;
+    for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
+        granules += asked_for(work, i) ? work->draft->slots[i].room : 0;
+    return granules;
+}
+
+/* Sizes of programs that the step is none of may rise as well: their slots grow as its own did, of
+ * which it had so many granules before. Else each program misses what the first one missed. */
+static void grow_others(struct work *work, uint64_t before) {
+    double factor = before ? (double)granules_asked(work) / (double)before : 1;
+    factor = factor < GROWN_MOST ? factor : GROWN_MOST;
+    for (uint32_t i = 0; i < work->draft->count; i++) {
+        size_t bytes = (size_t)work->draft->slots[i].room * RANGE_GRANULE;
+        if (bytes && !asked_for(work, i))
+            draft_fit(work->draft, i, (size_t)((double)bytes * factor));
+    }
+}
+
 /* True: it is too high, or there is no memory for it. */
-static bool grow_by(struct work *work, size_t ahead) {
+static bool grow_by(struct work *work, size_t ahead, bool others) {
     bool wider = false;
     take_present(work);
+    uint64_t before = granules_asked(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
         wider |= draft_fit_ahead(work->draft, i, wanted(work, i), ahead);
+    if (wider && others)
+        grow_others(work, before);
     if (wider)
-        work->plan = plan_at_desk(work, work->height_most);
+        work->plan = plan_at_desk(work, others ? work->merged_most : work->height_most);
     return wider && !work->plan;
 }
 
@@ -236,9 +262,12 @@ static size_t less_ahead(size_t part) {
  * more, then none, and then for the last step alone, if it is too high otherwise. */
 static void grow(struct work *work) {
     size_t part = work->ahead ? LEARN_AHEAD_PART : SIZE_MAX;
-    while (grow_by(work, part) && (part < SIZE_MAX || leave_others_out(work))) {
+    bool others = work->ahead && work->course->plan->several;
+    while (grow_by(work, part, others) &&
+           (others || part < SIZE_MAX || leave_others_out(work))) {
         restore_present(work);
-        part = less_ahead(part);
+        part = others ? part : less_ahead(part);
+        others = false;
     }
 }
 

@@ -369,6 +369,23 @@ static void programs_that_pack_badly_are_served_however_many_blocks_they_have(vo
     }
 }
 
+/* What one of them has room to spare for the others have, too, or each would miss as much before:
+ * 6 of 100 blocks are missed where there is only one. */
+static void sizes_of_several_programs_that_rise_are_served_as_well_as_of_one(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_site_stats before = site_stats(site);
+    seed = 9;
+    for (unsigned i = 0; i < 600; i++) {
+        if (i == 100)
+            before = site_stats(site);
+        take_stream(site, 1 + 10000 * chance(3), 100, 4096 + 8 * i);
+    }
+    assert_true(share_since(site, &before) >= 95);
+    assert_true(site_stats(site).reserved_peak < site_stats(site).used_peak / 2 * 3);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Blocks with keys of their own, of which every third one goes. */
 static void take_program(ebb_site *site, uint32_t first, size_t bytes) {
     ebb_step step = ebb_step_begin(site, 0);
@@ -459,6 +476,7 @@ int main(void) {
         TIDY(what_is_alive_together_in_one_has_places_of_its_own),
         STAGED(layers_that_come_and_go_are_served),
         STAGED(programs_that_pack_badly_are_served_however_many_blocks_they_have),
+        STAGED(sizes_of_several_programs_that_rise_are_served_as_well_as_of_one),
         STAGED(a_plan_for_several_programs_is_enlarged_for_each),
         STAGED(what_is_kept_no_longer_is_not_taken_over_from_the_plan),
         STAGED(programs_that_are_drawn_by_chance_are_served_in_the_same_pages),
