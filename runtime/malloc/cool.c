@@ -324,8 +324,8 @@ static bool is_done(const struct heap_cooling *cooling) {
            (cooling->trim && cooling->fruitless > newest->number);
 }
 
-/* With the lock held, so that no fork comes while a block is in no list. Heaps that a fork has lost
- * too: what is freed in the child need not stay. */
+/* With the lock held, so that no fork comes while a block is in no list; it is given back while a
+ * keeper is settled. Heaps that a fork has lost too: what is freed in the child need not stay. */
 bool heap_cool(struct heap_cooling *cooling) {
     heap_lock(true);
     uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;

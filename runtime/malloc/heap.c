@@ -30,6 +30,7 @@ static pthread_key_t ending;
 static bool has_key;
 static _Atomic(unsigned) awaited; /* the lock is, by so many */
 static struct heap *heaps, *left;
+static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER; /* of threads that rest */
 static ebb_pool *_Atomic(pool);
 
 /* A server's memory is to follow its load: it keeps less than usual, and gives back faster. */
@@ -94,9 +95,11 @@ static void leave(void *own) {
 
 /*
  * Locks of this layer come after those of sites and pools (step/sites.c, pool/fork.c), but for that
- * of served sites, and all before jemalloc's. Handlers that were registered last run first.
+ * of served sites and that of keepers which others settle, and all before jemalloc's. Handlers that
+ * were registered last run first.
  */
 static void before_fork_outside(void) {
+    pthread_mutex_lock(&settling);
     served_fork(true);
     here.aside = here.scope; /* no handler of the program's is to need one of these locks */
     here.scope = NULL;
@@ -105,6 +108,7 @@ static void before_fork_outside(void) {
 static void after_fork_outside(void) {
     here.scope = here.aside;
     served_fork(false);
+    pthread_mutex_unlock(&settling);
 }
 
 /* Nobody looks at what is parked just then. */
@@ -380,15 +384,34 @@ void heap_settle(struct heap *heap) {
 }
 
 /* Where its thread is at work just now, or was in a fork and is lost, nothing is to be done. */
-bool heap_settle_resting(struct heap *heap, bool is_due) {
+static bool has_unsettled(struct heap *heap) {
     if (!heap_try_keeper(heap))
         return false;
-    bool is_left = heap->keeper_is_used && !is_due;
-    if (heap->keeper_is_used && is_due)
-        settle(heap, true);
-    heap->keeper_is_used = is_left;
+    bool is_used = heap->keeper_is_used;
     heap_leave_keeper(heap);
-    return is_left;
+    return is_used;
+}
+
+static void settle_for(struct heap *heap) {
+    if (!heap_try_keeper(heap))
+        return;
+    settle(heap, true);
+    heap->keeper_is_used = false;
+    heap_leave_keeper(heap);
+}
+
+/* What settles takes locks of pools, which a fork takes before that of all heaps; and no fork comes
+ * meanwhile. */
+bool heap_settle_resting(struct heap *heap, bool is_due) {
+    bool is_left = has_unsettled(heap);
+    if (!is_left || !is_due)
+        return is_left;
+    unlock_all();
+    pthread_mutex_lock(&settling);
+    settle_for(heap);
+    pthread_mutex_unlock(&settling);
+    lock_all();
+    return false;
 }
 
 /* So much was freed that the thread may have no more to do for ever; not again where scopes come

@@ -211,7 +211,8 @@ static inline void heap_leave_keeper(struct heap *heap) {
 void heap_settle(struct heap *heap);
 void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 
-/* The same of a thread that rests: all, if it `is_due`. True: some may be left. Any thread. */
+/* The same of a thread that rests: all, if it `is_due`. True: some may be left. Any thread, with
+ * the lock of all heaps held, and no other: it is given back meanwhile. */
 bool heap_settle_resting(struct heap *heap, bool is_due);
 
 /* The lock of all heaps. It also protects what a thread shares with others that close the region of

@@ -19,6 +19,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { COUNT = 1000, BYTES = 40000, STEP = 7919, FEW = 2 << 20 };
 
@@ -117,15 +118,20 @@ static void test_a_large_one_after_each_scope_keeps_its_place(void **state) {
 }
 
 /* Less than half of it, so that no look of its own takes it. */
-static void test_what_a_thread_that_rests_has_free_goes(void **state) {
-    struct heap_cooling cooling = {.now_ms = 1, .least_ms = 10};
+static size_t clear_a_third(void) {
     size_t freed = 0;
-    fill(*state);
     for (unsigned i = 0; i < COUNT; i += 3) {
         freed += is_of_a_scope(blocks[i]) ? BYTES - 2 * EBB_PAGE : 0;
         end(blocks[i], BYTES, i);
         blocks[i] = NULL;
     }
+    return freed;
+}
+
+static void test_what_a_thread_that_rests_has_free_goes(void **state) {
+    struct heap_cooling cooling = {.now_ms = 1, .least_ms = 10};
+    fill(*state);
+    size_t freed = clear_a_third();
     assert_true(freed > FEW);
     size_t kept = kept_by(here.heap);
     assert_true(heap_cool(&cooling));
@@ -133,6 +139,30 @@ static void test_what_a_thread_that_rests_has_free_goes(void **state) {
     cooling.now_ms += cooling.least_ms;
     assert_false(heap_cool(&cooling));
     assert_true(kept_by(here.heap) <= kept - freed);
+    clear_rest();
+}
+
+static void *cool(void *unused) {
+    struct heap_cooling cooling = {.trim = heap_begin_trim()};
+    (void)unused;
+    (void)heap_cool(&cooling);
+    return NULL;
+}
+
+/* In the order of a fork, which comes in between. */
+static void test_locks_of_pools_are_taken_before_that_of_heaps(void **state) {
+    pthread_t cooler;
+    fill(*state);
+    (void)clear_a_third();
+    pthread_mutex_lock(&heap_pool()->lock);
+    assert_int_equal(pthread_create(&cooler, NULL, cool, NULL), 0);
+    usleep(100000); /* it waits by then */
+    alarm(60);
+    heap_lock(true);
+    alarm(0);
+    heap_lock(false);
+    pthread_mutex_unlock(&heap_pool()->lock);
+    assert_int_equal(pthread_join(cooler, NULL), 0);
     clear_rest();
 }
 
@@ -431,6 +461,7 @@ int main(void) {
         SERVED(test_a_few_large_ones_are_as_much),
         SERVED(test_a_large_one_after_each_scope_keeps_its_place),
         SERVED(test_what_a_thread_that_rests_has_free_goes),
+        SERVED(test_locks_of_pools_are_taken_before_that_of_heaps),
         SERVED(test_a_trim_takes_all_of_it),
         cmocka_unit_test(test_a_trim_takes_single_pages),
         cmocka_unit_test(test_a_trim_takes_each_page_among_gaps_that_have_none),
