@@ -90,7 +90,7 @@ def compile_sources(way, compiler, files, *options):
     for number, file in enumerate(files):
         said += way.run(compiler, "-c", *options, file, "-o", f"{number}.o", "-I",
                         way.source / "include", "-I", way.source / "runtime", "-D_GNU_SOURCE",
-                        "-DEBB_CHECK_LEVEL=1")
+                        "-DEBB_CHECK_LEVEL=1", "-DGATES_OF_C")  # others need what a build makes
     return said + digest(way.scratch, "*.o")
 
 
