@@ -222,19 +222,29 @@ void tender_prepare(void) {
 }
 
 /* 0, or an errno code. */
-static int begin_thread(void) {
+static int create_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all;
     if (!has_room(stack_bytes) || pthread_attr_init(&attributes) != 0)
         return ENOMEM;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_bytes);
+    int error = pthread_create(&thread, &attributes, tend, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* The same outside of the thread's scope, which may be at work just now, and is to keep nothing of
+ * it. No handler of a signal sees that: it may end a turn whose scope it is. */
+static int begin_thread(void) {
+    sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &blocked);
-    int error = pthread_create(&thread, &attributes, tend, NULL);
+    struct scope *scope = here.scope;
+    here.scope = NULL;
+    int error = create_thread();
+    here.scope = scope;
     pthread_sigmask(SIG_SETMASK, &blocked, NULL);
-    pthread_attr_destroy(&attributes);
     return error;
 }
 
@@ -294,19 +304,10 @@ void tender_rouse(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The scope that serves may be at work just now, and serves nothing of it. */
-static bool begin_outside(void) {
-    struct scope *scope = here.scope;
-    here.scope = NULL;
-    bool begun = begin_thread() == 0;
-    here.scope = scope;
-    return begun;
-}
-
 /* Nobody waits for it: what frees may have locks that a new thread needs. */
 static bool begin_at_once(void) {
     bool begun = take_turn(false);
-    if (begun && !begin_outside()) {
+    if (begun && begin_thread() != 0) {
         pthread_mutex_lock(&lock);
         tender_is_there = begun = false;
         pthread_mutex_unlock(&lock);

@@ -295,24 +295,37 @@ static void without_idle_time_nobody_asks_for_filters(void) {
     act_await(child);
 }
 
+static void realloc_much(void *context) {
+    EXPECT(realloc(context, MIB));
+}
+
+static void begin_inside(void *context) {
+    EXPECT(ebb_step_begin(*(ebb_site **)context, 0).lane);
+}
+
 /* In a child that has the scope of its parent, and no thread but its own. */
-static void a_thread_that_begins_in_a_scope_is_not_made_of_it(void) {
-    struct blocks blocks = make(MUCH, 1000);
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "falls", .scope = true));
+static void begin_in_scope(ebb_site *site, void (*begins)(void *context), void *context) {
     ebb_step step = ebb_step_begin(site, 0);
     EXPECT(step.lane);
     pid_t child = fork();
     if (child == 0) {
-        is_watching = true; /* so much is in use that a malloc() begins it */
+        is_watching = true;
         uintptr_t in_scope = (uintptr_t)malloc(100);
-        EXPECT(realloc(blocks.list[0], MIB));
+        begins(context);
         is_watching = false;
         EXPECT(!ebb_scope_is_served() || (uintptr_t)of_creation > in_scope + MUCH);
         _exit(0);
     }
     act_await(child);
-    end(blocks);
     EXPECT(ebb_step_end(step) == 0);
+}
+
+static void a_thread_that_begins_in_a_scope_is_not_made_of_it(void) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "falls", .scope = true));
+    begin_in_scope(site, begin_inside, &site);
+    struct blocks blocks = make(MUCH, 1000); /* so much is in use that a malloc() begins it */
+    begin_in_scope(site, realloc_much, blocks.list[0]);
+    end(blocks);
 }
 
 int main(int count, char **words) {
