@@ -48,11 +48,16 @@ static __thread struct {
 #define CHUNKS_OF_JEMALLOC 0 /* else pools take theirs from there, too, with locks that they have */
 #endif
 
+/* With all that the C library passes on: valgrind says what it was not given. */
+static int filter_mode(void) {
+    return prctl(PR_GET_SECCOMP, 0ul, 0ul, 0ul, 0ul);
+}
+
 void swings_begin(void) {
     bool decays = options.idle_ms && (ptrdiff_t)general_read("opt.dirty_decay_ms") >= 0;
     decays &= !CHUNKS_OF_JEMALLOC;
     if (decays) /* else a filter need not allow it */
-        filters = prctl(PR_GET_SECCOMP);
+        filters = filter_mode();
     counts = decays;
 }
 
@@ -88,7 +93,7 @@ static int64_t add_own(void) {
 
 /* False: the process has changed that, which lasts; this one counts no more. */
 static bool may_begin(void) {
-    if (prctl(PR_GET_SECCOMP) != filters)
+    if (filter_mode() != filters)
         atomic_store_explicit(&counts, false, memory_order_relaxed);
     return atomic_load_explicit(&counts, memory_order_relaxed);
 }
