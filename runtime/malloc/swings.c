@@ -11,6 +11,9 @@
  * So it owes it from the beginning, and a fall is counted once it is a second old.
  *
  * A process that has shut itself in since it began may not be allowed to begin one, and none is.
+ * Nor does a process begin one that no handler of forks knows of, made by vfork(), say: it may have
+ * the memory of its parent, which would count on a thread that is soon gone. It leaves the fall to
+ * that one.
  *
  * Invariant: in_use is what all threads had when jemalloc last told it of each. What a thread has
  * done since, less than 64 KiB each way, is lost when it ends; so a process with very many threads
@@ -27,6 +30,7 @@
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/single_threaded.h>
+#include <unistd.h>
 
 #define OWED_NS UINT64_C(1000000000)
 
@@ -37,6 +41,7 @@ static _Atomic(bool) counts;
 static _Atomic(uint64_t) settled;  /* of the falls */
 static _Atomic(uint64_t) owed_at_ns; /* not before that; 0: nothing is owed */
 static int filters; /* what mode of seccomp there was from the beginning */
+static _Atomic(pid_t) process;
 
 /* Of each thread: jemalloc's counters of it, and what of them is in `in_use`. */
 static __thread struct {
@@ -58,6 +63,7 @@ void swings_begin(void) {
     decays &= !CHUNKS_OF_JEMALLOC;
     if (decays) /* else a filter need not allow it */
         filters = filter_mode();
+    process = getpid();
     counts = decays;
 }
 
@@ -72,6 +78,7 @@ void swings_settle(uint64_t count) {
 /* One that ends soon leaves what it shares with its parent to that one. */
 void swings_fork_in_child(void) {
     bool owes = swings_count() != atomic_load_explicit(&settled, memory_order_relaxed);
+    atomic_store_explicit(&process, getpid(), memory_order_relaxed);
     atomic_store_explicit(&owed_at_ns, owes ? os.now_ns() + OWED_NS : 0, memory_order_relaxed);
 }
 
@@ -91,11 +98,13 @@ static int64_t add_own(void) {
     return atomic_fetch_add_explicit(&in_use, more, memory_order_relaxed) + more;
 }
 
-/* False: the process has changed that, which lasts; this one counts no more. */
+/* False: the process has changed what it may do, which lasts, and counts no more; or it is another
+ * one. */
 static bool may_begin(void) {
     if (filter_mode() != filters)
         atomic_store_explicit(&counts, false, memory_order_relaxed);
-    return atomic_load_explicit(&counts, memory_order_relaxed);
+    return atomic_load_explicit(&counts, memory_order_relaxed) &&
+           getpid() == atomic_load_explicit(&process, memory_order_relaxed);
 }
 
 /* Until the tender is there, each time anew. */

@@ -200,6 +200,18 @@ static void begin_shut_in(const char *options) {
     _exit(1);
 }
 
+/* In the memory of a process that waits for it meanwhile. */
+static void have_much_after_vfork(size_t size) {
+    struct blocks blocks = make(MUCH, size);
+    pid_t child = vfork();
+    if (child == 0) {
+        end(blocks);
+        _exit(0);
+    }
+    act_await(child);
+    have_much_once(size);
+}
+
 static void have_little_often(size_t size) {
     for (unsigned i = 0; i < 40; i++)
         end(make(LITTLE, size));
@@ -247,6 +259,11 @@ static void play(void (*const *works)(size_t), unsigned count,
 static void what_was_freed_goes_while_the_process_rests(void) {
     static void (*const works[])(size_t) = {have_much_once, free_on_a_thread};
     play(works, 2, has_little);
+}
+
+static void a_child_begins_no_thread_in_memory_that_it_shares(void) {
+    static void (*const works[])(size_t) = {have_much_after_vfork};
+    play(works, 1, has_little);
 }
 
 static void it_goes_again_and_in_children(void) {
@@ -331,6 +348,7 @@ static void a_thread_that_begins_in_a_scope_is_not_made_of_it(void) {
 int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(what_was_freed_goes_while_the_process_rests),
+        ACT(a_child_begins_no_thread_in_memory_that_it_shares),
         ACT(it_goes_again_and_in_children),
         ACT(what_a_parent_had_goes_in_its_child),
         ACT(afterwards_there_is_one_thread_again),
