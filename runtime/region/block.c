@@ -220,6 +220,16 @@ static __attribute__((noinline)) void *allocate_born(ebb_region handle, size_t b
     return block ? block : allocate_from(handle, bytes, align, site);
 }
 
+/* The same where the step follows the tables, if it is born there at once. */
+static __attribute__((noinline)) void *allocate_due(ebb_region handle, size_t bytes, size_t align,
+                                                    const void *site) {
+    const struct region *region = (const struct region *)handle.lane;
+    void *block = track_bears_due(region->track, align)
+                      ? track_bear_due(region->track, bytes, align)
+                      : NULL;
+    return block ? block : allocate_from(handle, bytes, align, site);
+}
+
 /* Where the plan or a lane has it at once, the handle need not be looked at in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
     struct region *region = (struct region *)handle.lane;
@@ -229,6 +239,8 @@ void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
             return track_serve(region->track, bytes);
         if (track && track_bears_next(track, align))
             return allocate_born(handle, bytes, align, __builtin_return_address(0));
+        if (track)
+            return allocate_due(handle, bytes, align, __builtin_return_address(0));
         if (is_plain(region, bytes, align))
             return allocate_plain(region, bytes, align);
     }

@@ -6,10 +6,12 @@
  * came when the plan was recorded, the inline functions walk along a table of all events and note
  * nothing: how far they have come tells everything.
  *
- *     events   | A comes | B comes | A goes | none    | D comes | B goes | ... | none
- *                                             C comes, which has no place in the arena: a stop
+ *     events   | A comes | B comes | A goes | none    | D comes | C is born | B goes | ... | none
+ *                                             E comes, which has no place anywhere: a stop
  *
- * Two more tables say which event is a slot's allocation, and which place of the order a release.
+ * What is born in the parent is no stop where that has it at once: the library notes the birth and
+ * goes on behind it. Two more tables say which event is a slot's allocation, and which place of the
+ * order a release.
  *
  * Meanwhile two things are out of date:
  *
@@ -18,8 +20,8 @@
  *
  * A stop is where something else happens. After it the step goes on along the table if only sizes
  * differed, or a slot without a place was passed: no slot with a place was skipped, none was
- * released before its turn, and no release is late. Steps that stop too often, or get no memory for
- * tables, are left alone for a while.
+ * released before its turn, and no release is late. Steps that stop too often, where births count
+ * as well, or get no memory for tables, are left alone for a while.
  *
  * Invariant: while a step goes along the table the track's paths are shut, and exactly those slots
  * below its cursor are live that are not among the `passed` of the order. So what is due keeps the
@@ -43,6 +45,7 @@ const struct ebb_due due_nothing = {.request = 1}; /* no alignment, which every 
 struct due_span {
     uint32_t events_from, events_to;
     uint32_t slots_to, passed_to; /* where the track is at its end */
+    uint32_t births;              /* of blocks that lie in the parent and are counted there */
     uint32_t blocks_rise, blocks_left, granules_rise, granules_left;
     uint64_t bytes_came, bytes_rise, bytes_left;
 };
@@ -90,7 +93,10 @@ static bool take_tables(struct track *track) {
     return true;
 }
 
-static struct ebb_due allocation_of(const struct track_slot *slot) {
+static struct ebb_due allocation_of(const struct track *track, uint32_t id) {
+    const struct track_slot *slot = &track->slots[id];
+    if (slot->align & TRACK_TENURED)
+        return (struct ebb_due){.addr = id, .request = DUE_BIRTH};
     if (!slot->room || slot->bytes > slot->room)
         return due_nothing;
     uint64_t align = slot->align & (TRACK_LISTED - 1);
@@ -123,7 +129,7 @@ static void fill_tables(struct track *track) {
         if (i == plan->slot_count)
             break;
         due->blocks[i] = event;
-        due->events[event++] = allocation_of(&track->slots[i]);
+        due->events[event++] = allocation_of(track, i);
     }
     CHECK(event == due->event_count);
     due->releases[released] = plan->order_count;
@@ -248,7 +254,7 @@ static void enter(struct track *track) {
 void due_begin(struct track *track) {
     struct due *due = &track->due;
     due->strayed = false;
-    due->stops = 0;
+    due->stops = due->births = 0;
     bool waits = due->wait != 0;
     due->wait -= waits;
     due->tried = !waits && !due->too_large && due->in_order && track->open && track->expecting &&
@@ -262,7 +268,7 @@ void due_begin(struct track *track) {
 
 static bool goes_on(const struct track *track) {
     const struct due *due = &track->due;
-    return due->tried && !due->strayed && due->stops < due->stops_most;
+    return due->tried && !due->strayed && due->stops + due->births < due->stops_most;
 }
 
 /* Nothing is due any more. */
@@ -302,10 +308,11 @@ static void count_release(const struct track *track, uint32_t passed, struct due
                                                      : due_bytes(&track->due, id);
 }
 
-/* `came` slots were served since slot `from` was the next. */
-static void count_rise(const struct track *track, uint32_t from, uint32_t came,
+/* Slot `to` is the next one now, where slot `from` was it before. */
+static void count_rise(const struct track *track, uint32_t from, uint32_t to,
                        struct due_span *span) {
-    uint32_t granules = track->slots[from + came].before - track->slots[from].before;
+    uint32_t granules = track->slots[to].before - track->slots[from].before;
+    uint32_t came = to - from - span->births;
     if (came > span->blocks_left + span->blocks_rise)
         span->blocks_rise = came - span->blocks_left;
     if (granules > (uint64_t)span->granules_left + span->granules_rise)
@@ -323,8 +330,9 @@ static uint32_t count_span(const struct track *track, struct due_span *span) {
             count_release(track, due->releases[event - slots], span);
             continue;
         }
+        span->births += !track->slots[slots].room;
         span->bytes_came += due_bytes(due, slots++);
-        count_rise(track, from, slots - from, span);
+        count_rise(track, from, slots, span);
     }
     span->slots_to = slots;
     span->passed_to = passed_before(track, span->events_to, slots);
@@ -370,6 +378,7 @@ static void count(struct track *track) {
     if (span == &now)
         note_span(track, &now);
     add_to_tide(&track->blocks, track->cursor, span->blocks_rise, span->blocks_left);
+    tide_skip(&track->blocks, span->births);
     add_to_tide(&track->granules, track->slots[track->cursor].before, span->granules_rise,
                 span->granules_left);
     add_to_tide(&track->bytes, track->came_bytes, span->bytes_rise, span->bytes_left);
@@ -379,6 +388,7 @@ static void count(struct track *track) {
         track->passed = span->passed_to;
     due_shut(track->region);
     due->stops++;
+    due->births += span->births;
     due->on = false;
     due->unmarked = true;
 }
@@ -395,7 +405,7 @@ void due_note_size(struct track *track, uint32_t id) {
         return;
     if (due_bytes(due, id) == track->slots[id].bytes)
         return;
-    due->events[due->blocks[id]] = allocation_of(&track->slots[id]);
+    due->events[due->blocks[id]] = allocation_of(track, id);
     due->span_count = 0;
 }
 
@@ -459,10 +469,10 @@ void due_end(struct track *track) {
 
 void due_finish(struct track *track) {
     struct due *due = &track->due;
-    bool worth_it = goes_on(track); /* the end is no stop too many */
+    uint32_t end = due->on; /* which is no stop too many */
     if (due->on)
         count(track);
-    if (worth_it)
+    if (due->tried && !due->strayed && due->stops + due->births < due->stops_most + end)
         due->fails = 0;
     else if (due->tried)
         wait_longer(due);
@@ -489,7 +499,7 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
     flow_raise(counted, span.blocks_rise);
     flow_raise(requested, span.bytes_rise);
     flow_raise(used, (uint64_t)span.granules_rise * RANGE_GRANULE);
-    flow_bring(counted, span.slots_to - from);
+    flow_bring(counted, span.slots_to - from - span.births);
     flow_leave(counted, span.blocks_left);
     flow_bring(requested, span.bytes_came);
     flow_leave(requested, span.bytes_left);

@@ -8,6 +8,10 @@
 /* Nothing is due: no request is like it, and no release. */
 extern HIDDEN const struct ebb_due due_nothing;
 
+/* The `request` of an event that is a birth in the parent, and no request's; `addr` is the number
+ * of its slot. */
+#define DUE_BIRTH 2
+
 /* Shuts the inline path. */
 static inline void due_shut(struct region *region) {
     region->lane.due = &due_nothing;
@@ -34,7 +38,8 @@ struct due {
     bool strayed;        /* some slots are not live or dead as the tables say */
     bool sizes_right;    /* slots have the sizes that the tables say */
     uint32_t span_count; /* known so far */
-    uint32_t stops, stops_most; /* of this step; as many as there may be, with its end */
+    uint32_t stops, stops_most; /* of this step; as many as there may be, with its end and births */
+    uint32_t births;            /* of this step, which were no stops */
     uint32_t fails, wait; /* tries in a row that did not pay, or found no memory for tables; steps
                              left until the next one */
 };

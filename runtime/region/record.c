@@ -295,17 +295,50 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
     return block ? take_born(track, block, bytes, guest) : NULL;
 }
 
-void *track_bear_next(struct track *track, size_t bytes, size_t align) {
+/* From a lane of the parent's, if the request is valid, nothing else has to be seen to there, and
+ * the pool has pages. */
+static __attribute__((noinline)) void *bear_in_lane(struct track *track, size_t bytes,
+                                                    size_t align) {
     struct region *parent = track->region->parent;
-    if (bytes > EBB_PAGE && track_refuses(track, track_cursor(track), bytes))
+    if (align > EBB_ALIGN_MAX || parent->track || parent->metered ||
+        !pool_could_have(parent->pool, size_align(bytes, EBB_PAGE), 0))
         return NULL;
-    void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
+    error_mute();
+    void *block = block_place(parent, bytes, align);
+    error_unmute();
+    return block ? take_born(track, block, bytes, false) : NULL;
+}
+
+/* In the simple case, for the slot `id`, which has yet to be passed; else NULL. */
+static inline void *bear_simply(struct track *track, uint32_t id, size_t bytes, size_t align) {
+    struct region *parent = track->region->parent;
+    if ((bytes > EBB_PAGE && track_refuses(track, id, bytes)) || !may_bear(track, parent))
+        return NULL;
+    void *block = block_quickly(parent, bytes, align);
     if (!block)
-        return NULL;
+        return bear_in_lane(track, bytes, align);
     append_at(track, range_note((uintptr_t)block), (uintptr_t)block, bytes);
     track_note_above(track);
     count_born(track, bytes);
-    track_pass_next(track, bytes);
+    return block;
+}
+
+void *track_bear_next(struct track *track, size_t bytes, size_t align) {
+    void *block = bear_simply(track, track_cursor(track), bytes, align);
+    if (block)
+        track_pass_next(track, bytes);
+    return block;
+}
+
+void *track_bear_due(struct track *track, size_t bytes, size_t align) {
+    struct ebb_lane *lane = &track->region->lane;
+    const struct ebb_due *due = lane->due;
+    void *block = bear_simply(track, (uint32_t)due->addr, bytes, align);
+    if (!block)
+        return NULL;
+    CHECK(lane->due == due);
+    track_note_passed(track, &track->slots[due->addr], bytes);
+    lane->due++;
     return block;
 }
 

@@ -43,6 +43,9 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest);
  * NULL: it is not simple, or not valid, or the slot refuses it; then that is still the next. */
 void *track_bear_next(struct track *track, size_t bytes, size_t align);
 
+/* The same while the step follows the tables (due.h), which say that it is due. */
+void *track_bear_due(struct track *track, size_t bytes, size_t align);
+
 /* The entry of the block at `addr`, if it was born in the parent and not promoted yet; or NULL. */
 struct record_entry *track_find_born(const struct track *track, uintptr_t addr);
 

@@ -371,15 +371,25 @@ static inline bool track_leaves_next(const struct track *track) {
     return track->next->align & TRACK_UNPLACED;
 }
 
+/* The same where the step goes along the tables: that birth is due. */
+static inline bool track_bears_due(const struct track *track, size_t align) {
+    const struct ebb_due *due = track->region->lane.due;
+    return due->request == DUE_BIRTH && track->slots[due->addr].align == (align | TRACK_TENURED);
+}
+
+/* The slot, which has no room in the arena, is passed: its block is elsewhere. */
+static inline void track_note_passed(struct track *track, struct track_slot *slot, size_t bytes) {
+    uint32_t id = (uint32_t)(slot - track->slots);
+    slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    track->missed_at += track->missed_at == id; /* it ends no row of misses */
+}
+
 /* Passes the next slot, which has no room in the arena. `bytes`: of its block, which is elsewhere;
  * 0 if that is not the plan's. */
 static inline void track_pass_next(struct track *track, size_t bytes) {
-    struct track_slot *slot = track->next;
-    uint32_t id = (uint32_t)(slot - track->slots);
-    slot->bytes = (uint32_t)bytes;
-    track->missed_at += track->missed_at == id; /* it ends no row of misses */
+    track_note_passed(track, track->next, bytes);
     tide_skip(&track->blocks, 1);
-    track->next = slot + 1;
+    track->next++;
 }
 
 /* True if a peak may have been passed since the last look at them. */

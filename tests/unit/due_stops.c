@@ -202,7 +202,7 @@ static void nothing_is_due_to_an_older_handle(void **state) {
 static void who_outgrows_the_plan_finds_what_is_alive(void **state) {
     struct walk walk = begin_due(state, true);
     walk_to(&walk, 16);
-    assert_true(survives(&walk, 16) && walk.track->due.unmarked == true);
+    assert_true(survives(&walk, 16) && is_on(&walk));
     void *more[BLOCKS] = {block_of(walk.step.region, 3 * BYTES, ALIGN)};
     assert_true(walk.track->taken_over && !is_on(&walk));
     assert_int_equal(walk.track->cursor, 17);
@@ -265,6 +265,22 @@ static unsigned steps_left_alone(struct walk *walk) {
     for (begin(walk); !is_on(walk); begin(walk), steps++)
         walk_on(walk);
     return steps;
+}
+
+static void births_count_where_stops_are_too_many(void **state) {
+    struct walk walk = begin_due(state, true);
+    for (unsigned looks = 1; looks <= 2; looks++) {
+        for (unsigned i = looks; i > 0; i--) {
+            walk_to(&walk, BLOCKS - i);
+            look(&walk);
+            assert_int_equal(is_on(&walk), i == looks); /* four were born, of six */
+        }
+        walk_on(&walk);
+        assert_int_equal(walk.track->due.fails, looks - 1);
+        begin(&walk);
+    }
+    end(&walk);
+    forget(&walk);
 }
 
 static void who_fails_is_left_alone_for_twice_as_many_steps_each_time(void **state) {
@@ -552,6 +568,7 @@ int main(void) {
         STAGED(who_outgrows_the_plan_finds_what_is_alive),
         STAGED(who_skips_a_slot_has_strayed),
         STAGED(as_many_stops_as_there_may_be_are_no_failure),
+        STAGED(births_count_where_stops_are_too_many),
         STAGED(who_fails_is_left_alone_for_twice_as_many_steps_each_time),
         STAGED(who_releases_out_of_turn_has_strayed),
         STAGED(who_has_other_sizes_altogether_is_left_alone_once),
