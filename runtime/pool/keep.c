@@ -16,8 +16,9 @@
  * meanwhile has met it. Who took one before is forgotten, so not every meeting is seen, but where
  * there are many, some are.
  *
- * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
- * of kept ones has the number of its ticket, or 0; a ticket whose piece has another is void.
+ * Who keeps a run, one at a time, has a ticket, a number that nobody else is ever given. Invariant:
+ * a piece in the list of kept ones has the number of its ticket, or 0; a ticket whose piece has
+ * another is void.
  *
  * In a slot whose region is being sent runs that end are kept without a ticket, and nothing that is
  * kept serves anybody: what lies there is for another process.
@@ -47,9 +48,13 @@ static bool note_left_locked(struct ebb_pool *pool, const struct kept *kept) {
     return kept->meetings != pool->meetings;
 }
 
-void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
+static uint64_t new_ticket(void) {
     /* relaxed: only that it is never the same number twice matters */
-    uint64_t number = atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
+    return atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
+}
+
+void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
+    uint64_t number = kept->ticket ? kept->ticket : new_ticket();
     pthread_mutex_lock(&pool->lock);
     if (!pool_is_leased(pool) && !pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
@@ -81,17 +86,9 @@ void pool_unkeep(struct kept *kept) {
     kept->run = NULL;
 }
 
-/* The kept run, if it is still there and fits: grown in place if it must be. */
-static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept *kept,
-                                       size_t bytes, bool *same) {
-    if (kept->pool != pool || !is_valid(kept))
-        return NULL;
-    struct ebb_piece *run = kept->run;
+/* The run, grown in place; NULL: that cannot be, or it is too long, so its pages are anybody's. */
+static struct ebb_piece *extend_locked(struct ebb_pool *pool, struct ebb_piece *run, size_t bytes) {
     struct pages_wish wish = {.least = bytes};
-    pages_retake(&pool->pages, run);
-    *same = run->bytes >= bytes && run->bytes - bytes <= bytes / SPARE_PART;
-    if (*same)
-        return run;
     if (run->bytes < bytes && piece_prepare(&pool->pages.store, 1)) {
         wish.extend = wish.want = wish.want_cold = bytes - run->bytes;
         wish.most_cold = pool_most_cold(pool);
@@ -100,6 +97,28 @@ static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept 
     }
     pages_give(&pool->pages, run);
     return NULL;
+}
+
+/* The kept run as it is, if it is still there and fits; else another. */
+static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept *kept,
+                                       size_t bytes, bool *same) {
+    struct pages_wish wish = {.least = bytes, .want = bytes, .want_cold = bytes, .whole = true};
+    struct ebb_piece *run = kept->pool == pool && is_valid(kept) ? kept->run : NULL;
+    size_t gained;
+    if (run) {
+        pages_retake(&pool->pages, run);
+        *same = run->bytes >= bytes && run->bytes - bytes <= bytes / SPARE_PART;
+        if (*same)
+            return run;
+    }
+    error_mute();
+    run = run ? extend_locked(pool, run, bytes) : NULL;
+    if (!run)
+        run = pool_take_locked(pool, NULL, &wish, &gained);
+    if (run && pool->pages.kind->settle)
+        pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);
+    error_unmute();
+    return run;
 }
 
 /* Pages that were cold were needed though others are hot, but in parts: those make up for it. */
@@ -116,18 +135,12 @@ static void make_up_locked(struct ebb_pool *pool, uint64_t reserved_before) {
 
 struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t owner,
                               size_t bytes, bool *same) {
-    struct pages_wish wish = {.least = bytes, .want = bytes, .want_cold = bytes, .whole = true};
-    size_t gained;
     *same = false;
     pthread_mutex_lock(&pool->lock);
     uint64_t reserved = pool->reserved.current;
     struct ebb_piece *run = retake_locked(pool, kept, bytes, same);
-    if (!run)
-        run = pool_take_locked(pool, NULL, &wish, &gained);
     (void)pool_note_growth_locked(pool, 0);
     if (run) {
-        if (!*same && pool->pages.kind->settle)
-            pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);
         piece_put_owner(run, owner);
         run->pins = 1; /* under the lock, as all that neighbours look at */
     }

@@ -209,7 +209,7 @@ void pool_unkeep(struct kept *kept);
  * A run of at least `bytes`, whole pages: the kept one if it is still there, in this pool, and is
  * at most an eighth longer (*same: nobody used it since) or, too short, can grow in place; else
  * another. It is marked as an arena (`pins`): it is not joined with others. The ticket is void.
- * NULL: error set.
+ * NULL, without an error: there is none.
  */
 struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t owner,
                               size_t bytes, bool *same);

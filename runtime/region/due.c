@@ -393,6 +393,11 @@ static void count(struct track *track) {
     due->unmarked = true;
 }
 
+void due_rest(struct track *track) {
+    if (track->due.on)
+        count(track);
+}
+
 void due_gather(struct track *track) {
     count(track);
     track_gather(track);

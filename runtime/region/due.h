@@ -54,6 +54,10 @@ void due_settle(struct track *track);
  * has no place, just enough to pass that inline. Then due_resume() follows. */
 void due_stop(struct track *track);
 
+/* The track knows how far the step is, which does not go on along the tables before its next block:
+ * where no more is expected. */
+void due_rest(struct track *track);
+
 /* track_gather(), and goes on along the tables. */
 void due_gather(struct track *track);
 

@@ -25,9 +25,10 @@
 static unsigned own_place(void) {
     static atomic_uint threads;
     static _Thread_local unsigned own; /* and one more; 0: none yet */
-    if (!own) /* relaxed: only that they take turns matters */
-        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % POOL_SPARES;
-    return own - 1;
+    unsigned *place = &own;
+    if (!*place) /* relaxed: only that they take turns matters */
+        *place = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % POOL_SPARES;
+    return *place - 1;
 }
 
 static struct region *take_spare(struct ebb_pool *pool, unsigned place) {

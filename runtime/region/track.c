@@ -135,18 +135,21 @@ static const uint32_t *expected_now(const struct track *track) {
     return plan->order + (track->expecting ? track->passed : plan->order_count);
 }
 
+/* Nothing rare is the case; a track that has an arena is tied. */
+static bool is_quiet(const struct track *track) {
+    return !EBB_POISON && track->arena && !track->taken_over && !track->held &&
+           !track->wander.on && !track_is_behind(track);
+}
+
 void track_set_paths(struct track *track) {
-    uint32_t cursor = track_cursor(track);
-    bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena &&
-                 !track->wander.on && !track_is_behind(track);
-    bool bears = track->region && track->region->bearers;
-    bool leaves = track->region && region_is_leaving(track->region);
-    track->cursor = cursor;
-    bool shared = track->region && track->region->shared; /* heads go elsewhere: safe.c */
-    track->open = track->serving && quiet && !track->overdue_count && !track->coarse && !shared;
-    track->next = track->open ? &track->slots[cursor] : &nothing_fits;
+    const struct region *region = track->region;
+    bool quiet = is_quiet(track);
+    track->cursor = track_cursor(track);
+    track->open = quiet && track->serving && !track->overdue_count && !track->coarse &&
+                  !region->shared; /* heads go elsewhere: safe.c */
+    track->next = track->open ? &track->slots[track->cursor] : &nothing_fits;
     /* where steps below have blocks, those in the arena may be theirs */
-    track->expecting = quiet && !leaves && !bears;
+    track->expecting = quiet && !region_is_leaving(region) && !region->bearers;
     track->expected = expected_now(track);
     track->looked = NULL;
 }
@@ -168,14 +171,23 @@ static void enter_run(struct track *track, struct region *region, struct ebb_pie
     track->span = run->bytes;
 }
 
-static bool take_arena(struct track *track, struct region *region) {
-    struct ebb_piece *run = NULL, *named = track->named;
-    bool same;
+/* Two entries, nearly always those that the arena had before. */
+static bool has_entries(struct track *track) {
+    if (track->store.ready >= 2)
+        return true;
     error_mute();
-    if (piece_prepare(&track->store, 2))
-        run = pool_retake(region->pool, &track->kept, region->owner, track->plan->height_bytes,
-                          &same);
+    bool has = piece_prepare(&track->store, 2);
     error_unmute();
+    return has;
+}
+
+static bool take_arena(struct track *track, struct region *region) {
+    struct ebb_piece *named = track->named;
+    bool same;
+    if (!has_entries(track))
+        return false;
+    struct ebb_piece *run = pool_retake(region->pool, &track->kept, region->owner,
+                                        track->plan->height_bytes, &same);
     if (!run)
         return false;
     enter_run(track, region, run);

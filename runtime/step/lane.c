@@ -65,7 +65,7 @@ static bool is_left(const struct lane *lane, const struct region *parent) {
 /* True: it has a bare step, which is an ordinary one from now on; the lane is not on the list. */
 static bool was_bare(struct lane **place) {
     struct lane *lane = *place;
-    if (!lane_change(lane, LANE_BARE, LANE_OPEN))
+    if (lane_state(lane) != LANE_BARE || !lane_change(lane, LANE_BARE, LANE_OPEN))
         return false;
     *place = lane->idle_next;
     lane->site->open_steps++;
@@ -130,7 +130,7 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
 }
 
 void lane_release_locked(struct lane *lane) {
-    if (lane_change(lane, LANE_BARE, LANE_IDLE))
+    if (lane_state(lane) == LANE_BARE && lane_change(lane, LANE_BARE, LANE_IDLE))
         return;
     if (lane->course && lane->course->plan && lane->track && lane->track->seen.served)
         lane->course->followed = lane->track;

@@ -49,13 +49,14 @@ static uint32_t sit(uint64_t thread) {
 }
 
 struct seat seat_own(void) {
-    if (own.thread)
-        return own;
+    struct seat *seat = &own;
+    if (seat->thread)
+        return *seat;
     seat_make_key();
     /* relaxed: only that no two are the same matters */
-    own.thread = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
-    own.place = has_key ? sit(own.thread) : SEAT_NONE;
-    return own;
+    seat->thread = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
+    seat->place = has_key ? sit(seat->thread) : SEAT_NONE;
+    return *seat;
 }
 
 uint64_t seat_number(void) {

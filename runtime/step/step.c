@@ -33,15 +33,24 @@ static void region_was_closed(struct step_hook *hook) {
 
 static struct track *make_track(struct ebb_site *site) {
     pthread_mutex_lock(&site->lock);
+    error_mute();
     struct track *track = track_create(site->memory);
+    error_unmute();
     pthread_mutex_unlock(&site->lock);
     return track;
 }
 
+/* False, without an error: there is no memory. */
+static bool follow(struct track *track, struct plan *plan) {
+    error_mute();
+    bool follows = track_follow(track, plan) == 0;
+    error_unmute();
+    return follows;
+}
+
 /* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
-static struct track *ready_track(const struct ticket *ticket) {
+static struct track *ready_track(const struct ticket *ticket, struct berth *berth) {
     const struct lane *lane = ticket->lane;
-    struct berth *berth = ring_present(lane);
     struct track **track;
     if (!lane->course || berth->has_outcast)
         return NULL;
@@ -52,7 +61,7 @@ static struct track *ready_track(const struct ticket *ticket) {
         return NULL;
     if (ticket->mode != LEARN_SERVE)
         track_rest(*track);
-    if ((*track)->plan != ticket->plan && track_follow(*track, ticket->plan) != 0)
+    if ((*track)->plan != ticket->plan && !follow(*track, ticket->plan))
         return NULL;
     return ticket->mode == LEARN_PLAIN ? NULL : *track;
 }
@@ -85,10 +94,9 @@ static void tie(struct lane *lane, struct region *region) {
 
 static void set_out(const struct ticket *ticket, struct region *region) {
     struct lane *lane = ticket->lane;
-    error_mute();
-    lane->track = ready_track(ticket);
-    error_unmute();
-    rest_other(ring_present(lane), lane->track);
+    struct berth *berth = ring_present(lane);
+    lane->track = ready_track(ticket, berth);
+    rest_other(berth, lane->track);
     lane->region = region;
     lane->mode = lane->track ? ticket->mode : LEARN_PLAIN;
     lane->hook.closed = region_was_closed;
@@ -104,23 +112,25 @@ static void set_out(const struct ticket *ticket, struct region *region) {
         lane->scope = scope_server->begin(lane->site, ticket->tag, &lane->scope);
 }
 
-/* The region of the step, in whose place in the ring nobody is any more; or not open. */
-static ebb_region open_region(struct lane *lane, ebb_region parent) {
+/* The region of the step, in whose place in the ring nobody is any more; or NULL. */
+static struct region *open_region(struct lane *lane, ebb_region parent) {
     struct ebb_site *site = lane->site;
     struct region *oldest = ring_oldest(lane), *above = parent.lane ? region_peek(parent) : NULL;
     if (oldest && above && (above == oldest || region_is_above(oldest, above))) {
         error_set(EBB_E_STALE, "a step of site '%s' below '%s', which closes for it", site->name,
                   above->name);
-        return region_handle(NULL);
+        return NULL;
     }
-    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(
+    ebb_region handle = ebb_region_open(EBB_REGION_OPTIONS(
         .name = site->name, .parent = parent, .pool = parent.lane ? NULL : site->options.pool));
-    oldest = ebb_region_is_open(region) ? ring_turn(lane) : NULL;
+    struct region *region = region_peek(handle);
+    oldest = region ? ring_turn(lane) : NULL;
     if (!oldest)
         return region;
     struct ebb_closed closed = {0, 0}; /* nobody asks for what its cleanups return */
     region_close(oldest, &closed);
-    if (!ebb_region_is_open(region)) {
+    region = region_peek(handle);
+    if (!region) {
         ring_turn_back(lane);
         error_set(EBB_E_STALE, "a step of site '%s': a cleanup has closed its parent", site->name);
     }
@@ -138,13 +148,13 @@ static ebb_step begin(ebb_site *site, ebb_region parent, uint64_t tag) {
     struct region *above = parent.lane ? region_find(parent) : NULL;
     if ((parent.lane && !above) || !lane_take(site, above, tag, &ticket))
         return none;
-    ebb_region region = open_region(ticket.lane, parent);
-    if (ebb_region_is_open(region))
-        set_out(&ticket, (struct region *)region.lane);
+    struct region *region = open_region(ticket.lane, parent);
+    if (region)
+        set_out(&ticket, region);
     else
         lane_return(&ticket);
     plan_drop(ticket.plan);
-    return ebb_region_is_open(region) ? (ebb_step){region, ticket.lane} : none;
+    return region ? (ebb_step){region_handle(region), ticket.lane} : none;
 }
 
 ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
@@ -230,13 +240,13 @@ static bool learn(struct lane *lane, const struct ended *ended, struct excess *e
  * the program what was too much, last. */
 static int retire(struct lane *lane, const struct ended *ended, struct excess *excess) {
     struct region *region = lane->region;
-    int result = 0;
+    struct ebb_closed closed = {0, 0};
     excess->told.site = NULL;
     if (!ring_keep(lane, region))
-        result = ebb_region_close(region_handle(region));
+        region_close(region, &closed);
     if (!bare_end(lane, ended) && !learn(lane, ended, excess))
         site_count(lane, ended, excess);
-    return result;
+    return region_closed(&closed);
 }
 
 int ebb_step_end(ebb_step step) {
@@ -249,6 +259,13 @@ int ebb_step_end(ebb_step step) {
     int result = retire(lane, &ended, &excess);
     excess_tell(&excess);
     return result;
+}
+
+/* Blocks of the step that end with it, but those that live on as copies. */
+static uint64_t count_lost(struct region *region, uint64_t copied) {
+    if (region->track)
+        due_rest(region->track);
+    return count_live_blocks(region) - copied;
 }
 
 int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
@@ -270,10 +287,9 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
         return result;
     const struct region *keeper = (const struct region *)target.lane;
     size_t before = keeper->pinned_by_ends;
-    uint64_t lost = count_live_blocks(lane->region) - (spent.copied_blocks - apart);
-    finish(lane, &ended);
     if (lost_blocks)
-        *lost_blocks = lost;
+        *lost_blocks = count_lost(lane->region, spent.copied_blocks - apart);
+    finish(lane, &ended);
     result = retire(lane, &ended, &excess);
     spent.pinned_bytes += keeper->pinned_by_ends - before;
     promoted_add(cost, &spent);
