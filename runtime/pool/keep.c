@@ -53,15 +53,19 @@ static uint64_t new_ticket(void) {
     return atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
 }
 
-void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
+void pool_keep_locked(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
     uint64_t number = kept->ticket ? kept->ticket : new_ticket();
-    pthread_mutex_lock(&pool->lock);
     if (!pool_is_leased(pool) && !pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
     pages_keep(&pool->pages, run, number);
     bool met = note_left_locked(pool, kept);
-    pthread_mutex_unlock(&pool->lock);
     *kept = (struct kept){.pool = pool, .run = run, .ticket = number, .met = met};
+}
+
+void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
+    pthread_mutex_lock(&pool->lock);
+    pool_keep_locked(pool, run, kept);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 void pool_leave(struct ebb_pool *pool, struct kept *kept) {

@@ -198,6 +198,7 @@ struct kept {
 
 /* Keeps a run that is on no list for who has the ticket. */
 void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept);
+void pool_keep_locked(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept);
 
 /* The run that was taken is not kept: it goes the way of its region's others. */
 void pool_leave(struct ebb_pool *pool, struct kept *kept);

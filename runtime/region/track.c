@@ -221,11 +221,12 @@ static bool is_held(const struct track *track) {
     return false;
 }
 
-/* The region ends: nothing in the arena is needed any more, or only what is held. */
-static void return_arena(struct track *track) {
+/* The region ends: nothing in the arena is needed any more, or only what is held. Returns the run
+ * if it is to be kept. */
+static struct ebb_piece *return_arena(struct track *track) {
     struct region *region = track->region;
     if (!track->arena && !track->taken_over)
-        return;
+        return NULL;
     bool held = is_held(track);
     /* after a takeover the region's lane has places in it, which are forgotten with all others */
     struct ebb_piece *run = track->arena ? track_leave_run(track)
@@ -233,12 +234,12 @@ static void return_arena(struct track *track) {
     if (held) { /* it ends with the region's other runs, or stays after a reset as they do */
         runs_unmark(region, run);
         pool_leave(region->pool, &track->kept);
-        return;
+        return NULL;
     }
     piece_unlink(&region->runs, run);
     region->run_count--;
     meter_subtract(&region->reserved, run->bytes);
-    pool_keep(region->pool, run, &track->kept);
+    return run;
 }
 
 bool track_holds(const struct track *track) {
@@ -307,11 +308,12 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     due_begin(track);
 }
 
-static void untie(struct track *track) {
+/* Returns what return_arena() does. */
+static struct ebb_piece *untie(struct track *track) {
     due_end(track);
     track->due.unmarked = false;
     track_look(track);
-    return_arena(track);
+    struct ebb_piece *run = return_arena(track);
     track->region->track = NULL;
     track->region = NULL;
     track->arena = NULL;
@@ -321,6 +323,7 @@ static void untie(struct track *track) {
     track->next = &nothing_fits;
     track->expected = nothing_expected;
     track->looked = NULL;
+    return run;
 }
 
 /* A plan for steps that differ has more than each of them. */
@@ -339,7 +342,9 @@ static void forget_rest(struct track *track) {
 
 static void detach(struct track *track) {
     struct region *region = track->region;
-    untie(track);
+    struct ebb_piece *run = untie(track);
+    if (run)
+        pool_keep(region->pool, run, &track->kept);
     block_set_quick(region);
     windows_set_inline(region);
 }
@@ -411,11 +416,20 @@ void track_stop(struct track *track) {
     track_set_paths(track);
 }
 
-void track_forget(struct track *track) {
+static void forget(struct track *track) {
     track->seen.given_up = true;
     track->record_lost = true;
     track_end_born(track);
+}
+
+void track_forget(struct track *track) {
+    forget(track);
     detach(track);
+}
+
+struct ebb_piece *track_part(struct track *track) {
+    forget(track);
+    return untie(track);
 }
 
 /* How far a step has come along its plan. */

@@ -208,6 +208,10 @@ void track_stop(struct track *track);
 /* The region forgets all its blocks and goes on without the track. */
 void track_forget(struct track *track);
 
+/* The same of one that closes. Returns the run of the arena, which is to be kept under the pool's
+ * lock; NULL: none is. */
+struct ebb_piece *track_part(struct track *track);
+
 /* Moves what was served inline into the region's counters: before anybody reads their peaks. */
 void track_gather(struct track *track);
 

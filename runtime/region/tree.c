@@ -343,14 +343,26 @@ static size_t untouched_bytes(const struct region *region) {
     return needed && needed < end ? size_smaller(end - needed, region->main_run->bytes) : 0;
 }
 
-/* Everything that needs the pool: a region that never had pages skips it. */
-static void give_pages(struct region *region) {
+/* The run of the arena, if it is to be kept under the lock that closing needs anyway; not where the
+ * step ends now, for the track may be the next one's before that. */
+static struct ebb_piece *leave_track(const struct region *region) {
+    if (!region->step)
+        return track_part(region->track);
+    track_forget(region->track);
+    return NULL;
+}
+
+/* Everything that needs the pool: a region that never had pages skips it. `arena`: a run that is
+ * kept for the track. */
+static void give_pages(struct region *region, struct ebb_piece *arena, struct track *track) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
     size_t untouched = untouched_bytes(region), had = region->reserved.total, back = 0;
     if (region->depth == 1)
         keeper_step_ended(region->parent);
     pthread_mutex_lock(&pool->lock);
+    if (arena)
+        pool_keep_locked(pool, arena, &track->kept);
     depart_locked(region);
     runs_forget(region, 0, &given);
     pool_give_list_locked(pool, given);
@@ -370,23 +382,28 @@ static void give_pages(struct region *region) {
 static void close_one(struct region *region, struct ebb_closed *closed) {
     struct ebb_pool *pool = region->pool;
     const struct region *parent = region->parent;
+    struct ebb_piece *arena = NULL;
     while (region->cleanups) {
         cleanup_run_newer(region, 0, closed);
         region_close_children(region, closed);
     }
     if (EBB_CHECK_FULL)
         region_check(region);
-    if (region->track)
-        track_forget(region->track);
+    struct track *track = region->track;
+    if (track)
+        arena = leave_track(region);
     if (region->step)
         region->step->closed(region->step);
     windows_forget(region);
     count_uncharge(region, flow_now(&region->used));
     orphan(region);
-    if (region->counted.in || region->runs || region->kinds)
-        give_pages(region);
-    else
+    if (region->counted.in || region->runs || region->kinds) {
+        give_pages(region, arena, track);
+    } else {
+        if (arena)
+            pool_keep(pool, arena, &track->kept);
         piece_forget_all(&region->store);
+    }
     region->lane.generation++;
     leave_slot(region);
     leave_pool(pool, parent);

@@ -258,10 +258,10 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
     ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
     ticket->fits = ticket->plan && course->learning.inherited;
-    if (ticket->plan)
-        plan_share(ticket->plan);
     if (!course)
         return;
+    if (ticket->plan && !ring_follows(lane, course, ticket->plan))
+        plan_share(ticket->own = ticket->plan);
     lane->before.used = course->used;
     lane->before.began = course->began;
     course->used = ticket->begun;

@@ -59,9 +59,18 @@ bool ring_hangs_below_another(const struct lane *lane, const struct region *pare
     return false;
 }
 
+static const struct berth *next_berth(const struct lane *lane) {
+    return &lane->ring[lane->steps % berth_count(lane)];
+}
+
 /* That of the next step's berth. */
 static struct region *oldest(const struct lane *lane) {
-    return lane->ring[lane->steps % berth_count(lane)].region;
+    return next_berth(lane)->region;
+}
+
+bool ring_follows(const struct lane *lane, const struct course *course, const struct plan *plan) {
+    const struct track *track = next_berth(lane)->tracks[course - lane->site->courses];
+    return track && track->plan == plan;
 }
 
 bool ring_is_stuck(const struct lane *lane) {

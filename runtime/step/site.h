@@ -212,7 +212,8 @@ struct ticket {
     struct lane *lane; /* with its course */
     struct seat owner_before; /* of the lane; if that is new, the step's thread */
     enum learn_mode mode;
-    struct plan *plan; /* the step is counted among its users; NULL: none */
+    struct plan *plan; /* NULL: none */
+    struct plan *own;  /* the same, if the step is counted among its users; else its track is */
     uint64_t tag;
     uint64_t begun; /* count of steps of the site that had ended */
     uint64_t number; /* among those that began; 0: it is bare */
@@ -305,6 +306,9 @@ unsigned ring_count_closing(const struct lane *lane);
 
 /* The berth of the last step that began. */
 struct berth *ring_present(const struct lane *lane);
+
+/* True if the track of the next step's berth follows the plan already, as one of its users. */
+bool ring_follows(const struct lane *lane, const struct course *course, const struct plan *plan);
 
 /* The region whose place the next step takes; NULL: none. */
 struct region *ring_oldest(const struct lane *lane);

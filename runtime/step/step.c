@@ -153,7 +153,7 @@ static ebb_step begin(ebb_site *site, ebb_region parent, uint64_t tag) {
         set_out(&ticket, region);
     else
         lane_return(&ticket);
-    plan_drop(ticket.plan);
+    plan_drop(ticket.own);
     return region ? (ebb_step){region_handle(region), ticket.lane} : none;
 }
 

@@ -42,7 +42,7 @@ static void steps_that_cannot_begin_at_the_same_time_take_no_tags(void **state) 
             assert_true(lane_take(site, NULL, tags[round / 2][i], &tickets[i]));
         for (unsigned i = 0; i < STEPS; i++) {
             const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
-            plan_drop(ticket->plan);
+            plan_drop(ticket->own);
             lane_return(ticket);
         }
         assert_int_equal(site->course_count, 1);
@@ -59,7 +59,7 @@ static void steps_that_cannot_begin_take_no_tags_while_others_do(void **state) {
         struct ticket ticket;
         assert_true(lane_take(site, NULL, SITE_TAGS + tag, &ticket));
         take_loose_step(site, tag, 1);
-        plan_drop(ticket.plan);
+        plan_drop(ticket.own);
         lane_return(&ticket);
     }
     take_loose_step(site, SITE_TAGS - 1, 1);
@@ -86,7 +86,7 @@ static void a_step_that_cannot_begin_has_no_plan_to_report(void **state) {
     ebb_step steps[3] = {ebb_step_begin(site, 0), ebb_step_begin(site, 0)};
     assert_true(lane_take(site, NULL, 1, &ticket));
     steps[2] = ebb_step_begin(site, 2);
-    plan_drop(ticket.plan);
+    plan_drop(ticket.own);
     lane_return(&ticket);
     for (unsigned i = 0; i < 3; i++) {
         block_of(steps[i].region, 5000, 64);
@@ -147,7 +147,7 @@ static void steps_that_cannot_begin_at_the_same_time_make_no_tag_the_newest(void
             assert_true(lane_take(site, NULL, 1, &tickets[i]));
         for (unsigned i = 0; i < STEPS; i++) {
             const struct ticket *ticket = &tickets[orders[round % ORDERS][i]];
-            plan_drop(ticket->plan);
+            plan_drop(ticket->own);
             lane_return(ticket);
         }
         assert_ptr_equal(site->newest, newest);
@@ -185,7 +185,7 @@ static void what_ends_while_others_cannot_begin_has_met_whom_it_met(void **state
         assert_true(lane_take(site, NULL, 1, &tickets[1]));
         for (unsigned i = 0; i < STEPS; i++) {
             const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
-            plan_drop(ticket->plan);
+            plan_drop(ticket->own);
             lane_return(ticket);
         }
         assert_int_equal(course_is_alone(site), !met);
