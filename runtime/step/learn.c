@@ -231,7 +231,7 @@ static void note_good(struct learning *learning) {
 /* If it enlarges the plan, the larger one is better than the one that served it so badly. */
 static void note_served(struct learning *learning, const struct learn_step *step, bool bad,
                         bool enlarges_plan) {
-    uint32_t share = learn_step_share_ppm(step);
+    uint32_t share = learn_step_share_ppm(step, step->missed_bytes);
     if (!enlarges_plan)
         note_share(learning, share);
     learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));

@@ -47,11 +47,12 @@ static inline uint64_t learn_step_bytes(const struct learn_step *step) {
     return step->hit_bytes + step->missed_bytes;
 }
 
-/* Share of these that were well served; survivors that had to be copied were not. */
-static inline uint32_t learn_step_share_ppm(const struct learn_step *step) {
-    uint64_t all = learn_step_bytes(step);
+/* Share of these that were well served, if so many were missed; survivors that were copied were
+ * not. */
+static inline uint32_t learn_step_share_ppm(const struct learn_step *step, uint64_t missed_bytes) {
+    uint64_t all = step->hit_bytes + missed_bytes;
     uint64_t well = step->hit_bytes - size_smaller(step->escaped_bytes, step->hit_bytes);
-    return all ? (uint32_t)((double)well / (double)all * LEARN_MILLION) : LEARN_MILLION;
+    return well < all ? (uint32_t)((double)well / (double)all * LEARN_MILLION) : LEARN_MILLION;
 }
 
 /* Survivors are far larger than those that the plan was learnt from. */
@@ -62,9 +63,8 @@ static inline bool learn_step_has_other_survivors(const struct learn_step *step)
 /* Guests that were turned away, which are missed as well, are another matter: there will be
  * fewer. */
 static inline bool learn_step_is_bad(const struct learn_step *step) {
-    struct learn_step apart = *step;
-    apart.missed_bytes -= step->turned_away_bytes;
-    return learn_step_share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over ||
+    uint64_t missed = step->missed_bytes - step->turned_away_bytes;
+    return learn_step_share_ppm(step, missed) < LEARN_GOOD_PPM || step->taken_over ||
            learn_step_has_other_survivors(step);
 }
 

@@ -6,6 +6,8 @@
 #include "step/numbers.h"
 
 static inline uint64_t ppm_of(uint64_t amount, uint32_t ppm) {
+    if (amount <= UINT32_MAX) /* the same with one division */
+        return amount * ppm / LEARN_MILLION;
     return amount / LEARN_MILLION * ppm + amount % LEARN_MILLION * ppm / LEARN_MILLION;
 }
 
