@@ -46,6 +46,9 @@ _ebb() {
         report) options='--html --allocators --rounds --quick --no-replay --help' ;;
         advise) options='--search --output --help' ;;
         budget) options='--bytes --allocations --promoted --reserved --site --help' ;;
+        help) [ "$COMP_CWORD" = 2 ] &&
+            mapfile -t COMPREPLY < <(compgen -W 'record replay report advise budget' -- "$word")
+            return ;;
     esac
     if [ "${word:0:1}" = - ]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

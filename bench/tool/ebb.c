@@ -7,6 +7,7 @@
  *     ebb report TRACE             what the program would gain
  *     ebb advise TRACE             where its regions could begin and end
  *     ebb budget TRACE ...         fails if a step costs more than it may
+ *     ebb help COMMAND             what one of them takes, as COMMAND --help
  *
  * The manual page is ebb.1, the guide docs/recording.md.
  */
@@ -43,7 +44,7 @@ static int help(FILE *to) {
     fputs("usage: ebb COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-    fputs("\n`ebb COMMAND --help` and `man ebb` tell more; `ebb --version` prints the version.\n",
+    fputs("\n`ebb help COMMAND` and `man ebb` tell more; `ebb --version` prints the version.\n",
           to);
     return to == stdout ? 0 : EXIT_BAD_INPUT;
 }
@@ -59,11 +60,16 @@ static void fill_streams(void) {
 static int run(int argc, char **argv) {
     if (argc < 2)
         return help(stderr);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+    if (strcmp(argv[1], "--help") == 0 || (strcmp(argv[1], "help") == 0 && argc == 2))
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0) {
         printf("ebb %d.%d.%d\n", EBB_VERSION_MAJOR, EBB_VERSION_MINOR, EBB_VERSION_PATCH);
         return 0;
+    }
+    if (strcmp(argv[1], "help") == 0) { /* `help COMMAND` is `COMMAND --help` */
+        static char option[] = "--help";
+        argv[1] = argv[2];
+        argv[2] = option;
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {

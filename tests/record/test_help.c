@@ -25,6 +25,17 @@ static void help_is_there(void **state)
     assert_int_equal(run_program("EBB_TOOL", ""), 2);
 }
 
+static void help_with_a_command_is_that_commands(void **state)
+{
+    (void)state;
+    program_says("EBB_TOOL", "help", 0, "usage: ebb COMMAND");
+    program_says("EBB_TOOL", "help record", 0, "usage: ebb record [OPTION...]");
+    program_says("EBB_TOOL", "help budget", 0, "usage: ebb budget [OPTION...] TRACE...\n");
+    program_says("EBB_TOOL", "help report more", 0, "usage: ebb report [OPTION...] TRACE\n");
+    program_says("EBB_TOOL", "help nosuch", 2, "no command 'nosuch'");
+    program_says("EBB_TOOL", "help help", 2, "no command 'help'");
+}
+
 static void help_tells_what_numbers_and_codes_there_are(void **state)
 {
     (void)state;
@@ -50,7 +61,9 @@ static void words_are_completed(void **state)
         {"ebb record --output = x --lim", "--limit"},
         {"ebb record --lim", "--limit"},
         {"ebb budget --bytes", "--bytes"},
-        {"ebb budget --", "--bytes --allocations --promoted --reserved --site --help"}};
+        {"ebb budget --", "--bytes --allocations --promoted --reserved --site --help"},
+        {"ebb help re", "record replay report"},
+        {"ebb help report re", ""}};
     char command[1024];
 
     (void)state;
@@ -67,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_is_there),
+        cmocka_unit_test(help_with_a_command_is_that_commands),
         cmocka_unit_test(help_tells_what_numbers_and_codes_there_are),
         cmocka_unit_test(words_are_completed),
     };
