@@ -108,6 +108,9 @@ def facts(figures):
     alive = as_number(figures.get("max_live_bytes"))
     if alive is not None:
         words.append(f"at most {quantity.bytes_text(alive)} alive")
+    if "stopped" in figures:
+        words.append(f"the recording stopped early ({figures['stopped']}): what was alive then "
+                     "does not end")
     return " · ".join(words)
 
 

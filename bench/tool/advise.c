@@ -200,6 +200,7 @@ int command_advise(int argc, char **argv) {
     int code = case_read(&recorded, wish.trace);
     if (code)
         return code;
+    case_print_stop(&recorded);
     if (recorded.figures.step_count && !wish.search) {
         judge(&recorded);
         if (wish.output && !complain("%s is not written: %s has steps (--search looks for others)",

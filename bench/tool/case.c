@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../churn/table.h"
 #include "brief.h"
@@ -11,7 +12,7 @@
 #include "complain.h"
 #include "words.h"
 
-enum { WORST_MOST = 64, NAME_SHOWN = 45 };
+enum { WORST_MOST = 64, NAME_SHOWN = 45, STOP_SHOWN = 200 };
 
 int case_read(struct recorded_case *recorded, const char *path) {
     struct trace_error error;
@@ -51,6 +52,25 @@ uint64_t case_peak(const struct recorded_case *recorded, int kind) {
         if (recorded->figures.step[i].kind == kind && recorded->figures.step[i].peak > peak)
             peak = recorded->figures.step[i].peak;
     return peak;
+}
+
+const char *case_stop(const struct recorded_case *recorded) {
+    static const char key[] = "#stopped ";
+    char why[STOP_SHOWN];
+    for (const char *note = recorded->trace->notes; *note; note += strcspn(note, "\n") + 1)
+        if (strncmp(note, key, strlen(key)) == 0) {
+            note += strlen(key);
+            snprintf(why, sizeof why, "%.*s", (int)strcspn(note, "\n"), note);
+            return words_name(why);
+        }
+    return NULL;
+}
+
+void case_print_stop(const struct recorded_case *recorded) {
+    const char *why = case_stop(recorded);
+    if (why)
+        printf("The recording stopped early (%s).\n"
+               "What was alive then counts as left.\n\n", why);
 }
 
 static double each(uint64_t sum, uint64_t steps) {

@@ -19,6 +19,13 @@ int case_read(struct recorded_case *recorded, const char *path);
 
 void case_free(struct recorded_case *recorded);
 
+/* Why the recording stopped before the program ended, as the trace says it (`#stopped`), as plain
+ * text that is valid until the next words_name(); NULL if it did not. */
+const char *case_stop(const struct recorded_case *recorded);
+
+/* Says so, if it did. */
+void case_print_stop(const struct recorded_case *recorded);
+
 /* Prints what the steps allocate and what outlives them. */
 void case_print_steps(const struct recorded_case *recorded);
 

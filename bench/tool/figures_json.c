@@ -161,6 +161,7 @@ static void put_main_kind(FILE *file, const struct recorded_case *recorded) {
 
 bool figures_write(const struct recorded_case *recorded, int number) {
     const struct trace_totals *totals = &recorded->trace->totals;
+    const char *stop = case_stop(recorded);
     int own = dup(number);
     FILE *file = own < 0 ? NULL : fdopen(own, "w");
     if (!file)
@@ -171,6 +172,11 @@ bool figures_write(const struct recorded_case *recorded, int number) {
             PRIu64 ", \"left_bytes\": %" PRIu64 ", \"sites\": %s, ", totals->events,
             totals->objects, totals->max_live_bytes, totals->left_bytes,
             recorded->places.sites ? "true" : "false");
+    if (stop) {
+        fputs("\"stopped\": ", file);
+        put_string(file, stop);
+        fputs(", ", file);
+    }
     put_amount(file, "outside", recorded->figures.outside);
     put_main_kind(file, recorded);
     put_kinds(file, recorded);

@@ -134,6 +134,7 @@ static int say_all(const struct wish *wish, const struct recorded_case *recorded
            words_count(totals->events).text, words_count(totals->objects).text,
            words_bytes((double)totals->max_live_bytes).text,
            words_bytes((double)totals->left_bytes).text);
+    case_print_stop(recorded);
     if (recorded->figures.step_count == 0) {
         puts("No steps in it: record with --every or --function, or let `ebb advise -o FILE` put\n"
              "some in. Without them there is nothing to gain.");

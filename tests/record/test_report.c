@@ -300,6 +300,34 @@ static void names_in_a_report_are_plain(void **state)
 }
 
 // One block of ten thousand, and a step that allocates nothing: neither all nor none.
+// What a recording does not have any more did not outlive the program.
+static void a_recording_that_stopped_early_is_said_to(void **state)
+{
+    char command[1024], path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.stop.trace", scratch_path());
+    snprintf(command, sizeof command,
+             "zcat %s/mlp_digits.full.trace.gz | sed '2i #stopped limit: x<y\x1b' >%s",
+             getenv("EBB_TRACES"), path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "report --no-replay %s", path);
+    program_says("EBB_TOOL", command, 0, "The recording stopped early (limit: x<y?).\n");
+    snprintf(command, sizeof command, "advise %s", path);
+    program_says("EBB_TOOL", command, 0, "The recording stopped early (limit: x<y?).\n");
+    snprintf(command, sizeof command, "report --no-replay --html %s.html %s", path, path);
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    snprintf(command, sizeof command,
+             "grep -q 'the recording stopped early (limit: x&lt;y?)' %s.html && rm %s.html", path,
+             path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "report --no-replay %s/mlp_digits.full.trace.gz",
+             getenv("EBB_TRACES"));
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    assert_null(strstr(said, "stopped early"));
+    unlink(path);
+}
+
 static void few_survivors_are_not_rounded_away(void **state)
 {
     struct text *text = new_text();
@@ -410,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(names_on_a_page_are_those_of_the_program),
         cmocka_unit_test(names_in_a_report_are_plain),
+        cmocka_unit_test(a_recording_that_stopped_early_is_said_to),
         cmocka_unit_test(few_survivors_are_not_rounded_away),
         cmocka_unit_test(survivors_of_all_places_are_told),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
