@@ -2,7 +2,8 @@
 """buckets.py - a histogram that looks both ways: counts above the line, bytes below it.
 
 Each half is drawn to its own highest bucket, so that the picture says at once where the blocks
-are and where the bytes are; the tips have the shares. Empty buckets at both ends are left out.
+are and where the bytes are. The highest share of each half stands beside it, all are in the tips.
+Empty buckets at both ends are left out.
 """
 
 import quantity
@@ -57,10 +58,14 @@ def draw(buckets, label, in_bytes):
             frame.text(x + slot / 2, frame.bottom + 13, edge_text(bucket[0], in_bytes),
                        class_="tick", text_anchor="middle")
     frame.line(frame.left, middle, frame.right, middle, class_="axis")
-    frame.text(frame.left - 8, (frame.top + middle) / 2 + 4, "blocks", class_="tick",
-               text_anchor="end")
-    frame.text(frame.left - 8, (middle + frame.bottom) / 2 + 4, "bytes", class_="tick",
-               text_anchor="end")
+    for noun, y, (total, highest), edge in (("blocks", (frame.top + middle) / 2, halves[0],
+                                             frame.top + 9),
+                                            ("bytes", (middle + frame.bottom) / 2, halves[1],
+                                             frame.bottom - 1)):
+        frame.text(frame.left - 8, y + 4, noun, class_="tick", text_anchor="end")
+        if total:
+            frame.text(frame.left - 8, edge, f"{100 * highest / total:.0f} %", class_="tick",
+                       text_anchor="end")
     frame.text((frame.left + frame.right) / 2, frame.height - 3, label, class_="label",
                text_anchor="middle")
     return frame.drawn(f"Share of blocks and of bytes by {label}")

@@ -175,6 +175,11 @@ def draw_steps(steps):
     return frame.drawn("Bytes of each step")
 
 
+def table_of(head, rows):
+    """Its heads have several words, and wrap where the page would be too narrow."""
+    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows), class_="worded")
+
+
 def kinds_table(figures):
     head = [tag("th", name, scope="col")
             for name in ("step", "steps", "blocks a step", "bytes a step", "peak", "outlive it")]
@@ -189,8 +194,7 @@ def kinds_table(figures):
                  tag("td", quantity.bytes_text(survived(fate)[1] / steps))]
         cells += [tag("td", share_text(amount(fate, name)[1], born[1])) for name, _ in FATES]
         rows.append(tag("tr", tag("th", str(kind.get("kind", "?")), scope="row"), *cells))
-    return tag("div", tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows)),
-               class_="scroll whole", tabindex="0")
+    return tag("div", table_of(head, rows), class_="scroll whole", tabindex="0")
 
 
 def steps_figure(figures):
@@ -252,8 +256,7 @@ def places_section(figures):
     lead = "Who asks for blocks that outlive their step, the worst first: candidates for the " \
         f"parent, or for no region at all.{note}"
     return tag("section", tag("h2", "What survives"), tag("p", lead, class_="lead"),
-               tag("div", tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows)),
-                   class_="scroll", tabindex="0"), id="survivors")
+               tag("div", table_of(head, rows), class_="scroll", tabindex="0"), id="survivors")
 
 
 def figures_section(results):

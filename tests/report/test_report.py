@@ -117,6 +117,13 @@ class MachineTest(unittest.TestCase):
 
 
 class BucketsTest(unittest.TestCase):
+    def test_the_highest_buckets_have_their_shares(self):
+        picture = str(buckets.draw([(16, 1, 0), (32, 3, 2), (64, 0, 1)], "size", True))
+        self.assertEqual(re.findall(r">(\d+ %)<", picture), ["75 %", "67 %"])
+        self.assertNotIn(" %<", str(buckets.draw([(None, 0, 0), (1, 0, 0)], "size", True)))
+        self.assertEqual(re.findall(r">(\d+ %)<", str(buckets.draw([(8, 4, 0)], "size", True))),
+                         ["100 %"])
+
     def test_labels_below_buckets_leave_each_other_room(self):
         for count in range(1, 40):
             edges = [2 ** (i + 1) for i in range(count)] + [None]
@@ -556,6 +563,11 @@ class ProgramTest(unittest.TestCase):
         across = [point.split(",")[0] for point in points.group(1).split()]
         self.assertEqual((len(across), len(set(across))), (3, 2))
         self.assertIn("the lowest and the highest of each 2<", text)
+
+    def test_heads_of_several_words_wrap_before_columns_are_cut_off(self):
+        text, _ = self.page_of(program_figures("train"))
+        self.assertEqual(text.count('<table class="worded">'), 2)
+        self.assertIn(".worded thead th { white-space: normal; }", StyleTest.SHEET)
 
     def test_the_picture_of_steps_says_of_which_kind_they_are(self):
         text, _ = self.page_of(program_figures("train"))
