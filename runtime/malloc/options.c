@@ -69,7 +69,8 @@ static void read_pair(const char *pair, int length) {
     else if (key == 5 && strncmp(pair, "turns", 5) == 0)
         read_turns(value, rest);
     else
-        options_complain("EBB_MALLOC: no such key: '%.*s'", key, pair);
+        options_complain("EBB_MALLOC: no such key: '%.*s', there are idle_ms and turns", key,
+                         pair);
 }
 
 static void read_pairs(const char *text) {
