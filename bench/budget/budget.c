@@ -170,8 +170,8 @@ static int check_file(const struct options *options, const char *path) {
     name_copy(plain, sizeof plain, path);
     name_make_plain(plain);
     if (!trace) {
-        fprintf(stderr, "ebb budget: %s: %s: %s\n", plain, trace_error_name(error.code),
-                error.text);
+        fprintf(stderr, "ebb budget: %s: %s (%s)\n", plain, error.text,
+                trace_error_name(error.code));
         return EXIT_BAD_INPUT;
     }
     const char *slash = strrchr(plain, '/');

@@ -304,7 +304,8 @@ static bool walk(struct compiler *c) {
     for (uint32_t i = 0; i < c->trace->event_count; i++)
         if (!on_event(c, &c->trace->events[i]))
             return false;
-    return c->head.step_count || fail(c, "no region in it: nothing that could be a step");
+    return c->head.step_count ||
+           fail(c, "no region in it, so no step: `ebb advise -o FILE` may put some in");
 }
 
 /* The kind with most bytes; where none has more, that of the first step. */

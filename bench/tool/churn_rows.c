@@ -107,12 +107,20 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
+static bool refuse_allocator(const char *name, int length) {
+    char known[CHURN_LIST_MAX] = "";
+    for (int i = 0, used = 0; i < allocator_count && used < CHURN_LIST_MAX; i++)
+        used += snprintf(known + used, (size_t)(CHURN_LIST_MAX - used), "%s%s", i ? "," : "",
+                         allocators[i].name);
+    return complain("--allocators: no such allocator: '%.*s', there are %s", length, name, known);
+}
+
 bool churn_take_allocators(const char *text, const char **list) {
     uint64_t taken = 0;
     for (const char *at = text;; at++) {
         int length = (int)strcspn(at, ","), number = allocator_find(at, length);
         if (number < 0)
-            return complain("--allocators: no such allocator: '%.*s'", length, at);
+            return refuse_allocator(at, length);
         if (taken >> number & 1)
             return complain("--allocators: '%.*s' is there twice", length, at);
         taken |= UINT64_C(1) << number;

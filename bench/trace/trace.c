@@ -359,6 +359,8 @@ static bool take_body_line(struct reader *reader, const char *text)
     if (text[0] == '#')
         return trace_fail(reader->error, TRACE_ERROR_HEADER_LATE, line,
                           "a header line behind the header");
+    if (!text[0])
+        return trace_fail(reader->error, TRACE_ERROR_UNKNOWN_LINE, line, "an empty line");
     if (!type)
         return trace_fail(reader->error, TRACE_ERROR_UNKNOWN_LINE, line,
                           "starts with byte %d, no letter of the format",
@@ -373,9 +375,11 @@ static bool take_magic(struct reader *reader)
 
     if (!text && reader->error->code != TRACE_OK)
         return false;
-    if (!text || strcmp(text, "#ebb-trace 1"))
+    if (!text)
+        return trace_fail(reader->error, TRACE_ERROR_MAGIC, 1, "the file is empty, and no trace");
+    if (strcmp(text, "#ebb-trace 1"))
         return trace_fail(reader->error, TRACE_ERROR_MAGIC, 1,
-                          "'%.40s' is not '#ebb-trace 1'", text ? text : "");
+                          "'%.40s' is not '#ebb-trace 1'", text);
     return true;
 }
 

@@ -71,7 +71,8 @@ static void last_line_without_newline_is_refused(void **state)
 static void wrong_magic_is_refused(void **state)
 {
     (void)state;
-    refuse_text("", TRACE_ERROR_MAGIC, 1, "''");
+    refuse_text("", TRACE_ERROR_MAGIC, 1, "the file is empty");
+    refuse_text("\n", TRACE_ERROR_MAGIC, 1, "'' is not '#ebb-trace 1'");
     refuse_text("#ebb-trace 2\n", TRACE_ERROR_MAGIC, 1, "#ebb-trace 2");
     refuse_text("#ebb-trace 1 \n", TRACE_ERROR_MAGIC, 1, "#ebb-trace 1 ");
     refuse_text("#ebb-trace 1\r\n", TRACE_ERROR_MAGIC, 1, "is not");
@@ -108,7 +109,7 @@ static void unknown_line_is_refused(void **state)
 {
     (void)state;
     refuse_text(MAGIC "x 1\n", TRACE_ERROR_UNKNOWN_LINE, 2, "byte 120");
-    refuse_text(MAGIC "\n", TRACE_ERROR_UNKNOWN_LINE, 2, "byte 0");
+    refuse_text(MAGIC "\n", TRACE_ERROR_UNKNOWN_LINE, 2, "an empty line");
     refuse_text(MAGIC " a 1 T\n", TRACE_ERROR_UNKNOWN_LINE, 2, "byte 32");
 }
 

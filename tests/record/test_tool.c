@@ -357,7 +357,9 @@ static void bad_input_is_named(void **state)
     assert_string_equal(said, "ebb replay: /nowhere: No such file or directory\n");
     assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 2);
     assert_int_equal(run_on_scratch("EBB_TOOL", "report --allocators ebb,nobody,glibc"), 2);
-    assert_string_equal(said, "ebb report: --allocators: no such allocator: 'nobody'\n");
+    assert_string_equal(said, "ebb report: --allocators: no such allocator: 'nobody', there are "
+                              "ebb,ebb-unplanned,glibc,glibc-tuned,jemalloc,jemalloc-tuned,"
+                              "mimalloc,tcmalloc\n");
     assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators ebb,glibc,ebb"), 2);
     assert_string_equal(said, "ebb replay: --allocators: 'ebb' is there twice\n");
 }
