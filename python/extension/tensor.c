@@ -192,10 +192,13 @@ static int refuse_view(Py_buffer *view, const char *text) {
     return -1;
 }
 
+/* Of what has no format bfloat16 alone can be had otherwise. */
 static int refuse_dtype(Py_buffer *view, struct ebb_dtype dtype) {
+    const struct ebb_dtype bfloat16 = {EBB_BFLOAT, 16, 1};
     PyObject *text = dtype_text(dtype);
     if (text)
-        PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %U", text);
+        PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %U%s", text,
+                     ebb_dtype_equal(dtype, bfloat16) ? ", torch() and DLPack have" : "");
     Py_XDECREF(text);
     return refuse_view(view, NULL);
 }
