@@ -148,6 +148,17 @@ static bool knows_kind(const struct script *script, const char *kind) {
     return false;
 }
 
+static int refuse_kind(const struct check *check) {
+    uint32_t kinds = check->script->kind_count, shown = kinds < SHOWN_MOST ? kinds : SHOWN_MOST;
+    fprintf(stderr, "ebb budget: %s: --site: no region of this kind, there are ", check->name);
+    for (uint32_t i = 0; i < shown; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "", check->script->kind[i]);
+    if (shown < kinds)
+        fprintf(stderr, " and %" PRIu32 " more", kinds - shown);
+    fputc('\n', stderr);
+    return EXIT_BAD_INPUT;
+}
+
 static int check_trace(struct check *check, const struct ebb_trace *trace) {
     struct compiled compiled;
     char fault[COMPILER_ERROR_MAX];
@@ -158,7 +169,7 @@ static int check_trace(struct check *check, const struct ebb_trace *trace) {
     if (knows_kind(check->script, check->options->kind))
         code = check_script(check);
     else
-        code = complain(check, "--site: no region of this kind");
+        code = refuse_kind(check);
     compiled_free(&compiled);
     return code;
 }

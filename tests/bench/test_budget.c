@@ -90,7 +90,14 @@ static void a_budget_may_be_for_one_kind_alone(void **state)
     expect(0, "--bytes 10 --site log", ": 6 steps, 0 over the budget\n");
     expect(1, "--bytes 9 --site log", ": 6 steps, 6 over the budget\n");
     assert_null(strstr(said, "'train'"));
-    expect(2, "--bytes 10 --site eval", "--site: no region of this kind\n");
+    expect(2, "--bytes 10 --site eval",
+           "--site: no region of this kind, there are train, log\n");
+    struct text *text = new_text();
+    for (int i = 0; i < 12; i++)
+        add(text, "B kind%d 0 0\nE kind%d 0\n", i, i);
+    write_bytes(text->bytes, text->used);
+    expect(2, "--bytes 10 --site eval", "there are kind0, kind1, kind2, kind3, kind4, kind5, "
+                                        "kind6, kind7, kind8, kind9 and 2 more\n");
 }
 
 static void moved_and_resized_blocks_are_counted_where_they_are_born(void **state)
