@@ -159,19 +159,30 @@ struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
     return shared ? shared_create(options) : create(options);
 }
 
+/* NULL, or the pool that another thread was faster with. Under the lock that a fork takes first: it
+ * takes those of pools that are published by then, and nobody may take another one's meanwhile,
+ * which would be held in the child for ever. */
+static struct ebb_pool *publish(_Atomic(struct ebb_pool *) *place, struct ebb_pool *pool) {
+    struct ebb_pool *other = NULL;
+    pthread_mutex_lock(&registry);
+    (void)atomic_compare_exchange_strong_explicit(place, &other, pool, memory_order_acq_rel,
+                                                  memory_order_acquire);
+    pthread_mutex_unlock(&registry);
+    return other;
+}
+
 /* Makes the pool behind `place` once; losers of a race give theirs back. */
 static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char *name,
                                   const struct kind *kind) {
-    /* acquire: pairs with the exchange below, the pool is seen complete */
+    /* acquire: pairs with the exchange above, the pool is seen complete */
     struct ebb_pool *pool = atomic_load_explicit(place, memory_order_acquire);
     if (pool)
         return pool;
     struct ebb_pool_options options = defaults;
     options.name = name;
     options.keep_all = kind->phantom;
-    struct ebb_pool *mine = pool_make(&options, kind), *other = NULL;
-    if (!mine || atomic_compare_exchange_strong_explicit(place, &other, mine, memory_order_acq_rel,
-                                                         memory_order_acquire))
+    struct ebb_pool *mine = pool_make(&options, kind), *other = mine ? publish(place, mine) : NULL;
+    if (!other)
         return mine;
     pool_retire(mine);
     return other;
@@ -232,12 +243,10 @@ static void fork_list(struct ebb_pool *first, bool before) {
 }
 
 void pool_fork(bool before) {
-    static struct ebb_pool *measuring; /* as it was before; others may publish it meanwhile */
-    if (before) {
+    if (before)
         pthread_mutex_lock(&registry);
-        /* acquire: its lock is seen as it was made */
-        measuring = atomic_load_explicit(&measuring_pool, memory_order_acquire);
-    }
+    /* relaxed: the lock orders it */
+    struct ebb_pool *measuring = atomic_load_explicit(&measuring_pool, memory_order_relaxed);
     fork_list(all_pools, before);
     fork_list(spare_pools, before);
     if (measuring)

@@ -2,14 +2,17 @@
 /*
  * fork_first.c - a child that is made while another thread is just the first to use something
  * uses it, too, and forks: it registers the handlers of forks once more, and they lock nothing
- * twice.
+ * twice. Nor does it find a lock held of what that thread made meanwhile.
  */
 #include "kit/test.h"
+#include "pool/pool.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HANDLERS = 4 }; /* of pools, of exhausted memory, of sites, of what is registered */
@@ -101,9 +104,90 @@ static void a_child_that_registers_handlers_again_may_fork(void **state) {
     }
 }
 
+/* ---- the measuring pool, which is on no list of pools ---- */
+
+static sem_t has_lock;
+static _Thread_local bool stops; /* at the next unlock: the pool is made, and nobody knows it */
+
+typedef int unlocks(pthread_mutex_t *lock);
+
+/* In place of the C library's. */
+int pthread_mutex_unlock(pthread_mutex_t *lock) {
+    static unlocks *_Atomic theirs;
+    if (!theirs) {
+        void *symbol = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+        unlocks *found;
+        memcpy(&found, &symbol, sizeof found);
+        theirs = found;
+    }
+    int result = theirs(lock);
+    if (stops) {
+        stops = false;
+        sem_post(&stopped);
+        sem_wait(&goes_on);
+    }
+    return result;
+}
+
+static void *measure_first(void *context) {
+    stops = true;
+    struct ebb_pool *pool = pool_for_measuring();
+    pthread_mutex_lock(&pool->lock);
+    sem_post(&has_lock);
+    sem_wait(&goes_on);
+    pthread_mutex_unlock(&pool->lock);
+    return context;
+}
+
+/* The fork has all locks by now: the thread goes on as far as it can. */
+static void let_go_on(void) {
+    struct timespec until;
+    sem_post(&goes_on);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    (void)sem_timedwait(&has_lock, &until);
+}
+
+static bool measures(void) {
+    ebb_region region = OPEN(.measure = true);
+    return ebb_region_alloc(region, 5000, 64) && ebb_region_close(region) == 0;
+}
+
+/* In a process that has used nothing so far: handlers that come first are called last. */
+static bool fork_while_publishing(void) {
+    pthread_t thread;
+    alarm(60);
+    if (pthread_atfork(let_go_on, NULL, NULL) != 0 || !ebb_pool_default() ||
+        pthread_create(&thread, NULL, measure_first, NULL) != 0)
+        return false;
+    sem_wait(&stopped);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20);
+        _exit(!measures());
+    }
+    bool right = ends_well(child);
+    sem_post(&goes_on);
+    return pthread_join(thread, NULL) == 0 && right && measures();
+}
+
+static void a_child_measures_while_the_first_one_begins_to(void **state) {
+    (void)state;
+    sem_init(&stopped, 0, 0);
+    sem_init(&goes_on, 0, 0);
+    sem_init(&has_lock, 0, 0);
+    pid_t process = fork();
+    assert_true(process >= 0);
+    if (process == 0)
+        _exit(!fork_while_publishing());
+    assert_true(ends_well(process));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_that_registers_handlers_again_may_fork),
+        cmocka_unit_test(a_child_measures_while_the_first_one_begins_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
