@@ -113,7 +113,7 @@ struct shared_slot {
     uint32_t index;
     _Atomic uintptr_t addr; /* where it is mapped in the range; 0: not yet */
     _Atomic uintptr_t view; /* the same outside of it, where there is no region; until the end */
-    struct ebb_pool *pool;  /* of its regions; NULL: none so far */
+    _Atomic(struct ebb_pool *) pool; /* of its regions; NULL: none so far. Made under the lock */
     _Atomic enum slot_use use; /* changes under the lock of the shared pool */
     bool sending;           /* the region that closes now leaves its bytes */
     uint64_t word;          /* while a region is in it */

@@ -146,14 +146,16 @@ static int make_pool(struct shared_slot *slot) {
     if (slot->pool)
         return 0;
     options.limit_used_bytes = outer->limit_used;
-    slot->pool = pool_make(&options, &kind_slot);
-    if (!slot->pool)
+    struct ebb_pool *pool = pool_make(&options, &kind_slot);
+    if (!pool)
         return error_latest();
-    pthread_mutex_lock(&slot->pool->lock); /* others look at all pools that there are */
-    slot->pool->shared = slot->shared;
-    slot->pool->slot = slot;
-    slot->pool->pages.source = slot;
-    pthread_mutex_unlock(&slot->pool->lock);
+    pthread_mutex_lock(&pool->lock); /* others look at all pools that there are */
+    pool->shared = slot->shared;
+    pool->slot = slot;
+    pool->pages.source = slot;
+    pthread_mutex_unlock(&pool->lock);
+    /* release: pairs with shared_each() */
+    atomic_store_explicit(&slot->pool, pool, memory_order_release);
     return 0;
 }
 

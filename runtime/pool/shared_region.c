@@ -70,9 +70,12 @@ size_t shared_settle(struct shared *shared) {
 
 void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),
                  void *context) {
-    for (uint32_t i = 0; i < shared->slot_count; i++)
-        if (shared->slots[i].pool)
-            visit(context, shared->slots[i].pool);
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        /* acquire: without the lock another thread may be making it */
+        struct ebb_pool *pool = atomic_load_explicit(&shared->slots[i].pool, memory_order_acquire);
+        if (pool)
+            visit(context, pool);
+    }
 }
 
 /* ---- entering ---- */
