@@ -35,14 +35,14 @@ void seat_make_key(void) {
 static uint32_t sit(uint64_t thread) {
     for (uint32_t place = 0; place < SEAT_COUNT; place++) {
         uint64_t empty = 0;
-        /* relaxed: nothing is known of who sat there before */
+        /* acquire: who sees this thread leave sees all that those did who sat there before */
         if (atomic_load_explicit(&places[place], memory_order_relaxed) ||
             !atomic_compare_exchange_strong_explicit(&places[place], &empty, thread,
-                                                     memory_order_relaxed, memory_order_relaxed))
+                                                     memory_order_acquire, memory_order_relaxed))
             continue;
         if (pthread_setspecific(ending, &places[place]) == 0)
             return place;
-        atomic_store_explicit(&places[place], 0, memory_order_relaxed);
+        atomic_store_explicit(&places[place], 0, memory_order_release); /* as leave() does */
         break;
     }
     return SEAT_NONE;
