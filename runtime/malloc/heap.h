@@ -133,6 +133,7 @@ struct here {
     struct scope *scope; /* serves malloc(); NULL: the general heap does */
     struct heap *heap;   /* NULL: no scope was begun yet */
     struct scope *aside; /* the scope, while this thread forks */
+    unsigned away;       /* it stands aside (scope.c), so many times: the rest is as at first */
 };
 
 extern HIDDEN __thread struct here here __attribute__((tls_model("initial-exec")));

@@ -14,6 +14,7 @@
 #include "malloc/turn.h"
 
 #include "base/error.h"
+#include "pool/cuda.h"
 #include "step/scope.h"
 
 #define SPARES 16u
@@ -326,6 +327,29 @@ static const struct scope_server server = {
     .forget = forget,
 };
 
+/* ---- while a driver is at work ---- */
+
+static __thread struct here before_away __attribute__((tls_model("initial-exec")));
+
+/* As a thread that never had a scope: the general heap serves it, and what it frees is handed in to
+ * whoever has it, without locks of pools and sites. */
+static void stand_aside(void) {
+    if (here.away++)
+        return;
+    before_away = here;
+    here = (struct here){.away = 1};
+}
+
+static void come_back(void) {
+    if (--here.away)
+        return;
+    here = before_away;
+    here.away = 0;
+}
+
+static const struct cuda_bystander bystander = {stand_aside, come_back};
+
 void scope_serve(void) {
     scope_server = &server;
+    cuda_bystander = &bystander;
 }

@@ -177,10 +177,11 @@ static void note_part(const struct turn_wait *wait) {
         forsake();
 }
 
-/* While a turn begins, whoever waits is a handler, and this one turn is to begin. */
+/* While a turn begins, whoever waits is a handler, and this one turn is to begin. Who stands aside
+ * has locks with which none can end or begin. */
 void turn_before(struct turn_wait *wait) {
     bool is_any = own.state != NONE || own.step.lane;
-    if (own.state == BEGINNING)
+    if (own.state == BEGINNING || here.away)
         return;
     if (is_any && is_part(wait)) {
         note_part(wait);

@@ -215,6 +215,21 @@ void cuda_after_fork(bool in_child) {
         atomic_compare_exchange_strong(&driver.process, &none, A_PARENT);
 }
 
+/* ---- calls ---- */
+
+const struct cuda_bystander *cuda_bystander;
+
+/* In front of the driver's calls, wherever a lock may be held, and behind them. */
+static void stand_aside(void) {
+    if (cuda_bystander)
+        cuda_bystander->stand_aside();
+}
+
+static void come_back(void) {
+    if (cuda_bystander)
+        cuda_bystander->come_back();
+}
+
 /* ---- devices ---- */
 
 /* 0, or the error of a call that has no numbers of its own. */
@@ -245,7 +260,7 @@ int cuda_count(int *count) {
     return 0;
 }
 
-int cuda_take(struct cuda_hold *hold, int ordinal) {
+static int take(struct cuda_hold *hold, int ordinal) {
     int count, device;
     void *context = NULL;
     int result = cuda_count(&count);
@@ -262,33 +277,52 @@ int cuda_take(struct cuda_hold *hold, int ordinal) {
     return result;
 }
 
+int cuda_take(struct cuda_hold *hold, int ordinal) {
+    stand_aside();
+    int result = take(hold, ordinal);
+    come_back();
+    return result;
+}
+
 bool cuda_is_here(const struct cuda_hold *hold) {
     return is_this(hold->process, hold->forks);
 }
 
 void cuda_leave(struct cuda_hold *hold) {
-    if (hold->context && cuda_is_here(hold))
+    if (hold->context && cuda_is_here(hold)) {
+        stand_aside();
         driver.call.release(hold->device); /* a refusal leaves a count that ends with the process */
+        come_back();
+    }
     hold->context = NULL;
 }
 
 /* The device's context becomes the thread's; leave() makes it what it was. */
 static int enter(const struct cuda_hold *hold) {
     int result = look();
-    return result ? result
-                  : checked(driver.call.push(hold->context), "cuCtxPushCurrent", hold->ordinal);
+    if (result)
+        return result;
+    stand_aside();
+    result = checked(driver.call.push(hold->context), "cuCtxPushCurrent", hold->ordinal);
+    if (result)
+        come_back();
+    return result;
 }
 
 static void leave(void) {
     void *context;
     driver.call.pop(&context);
+    come_back();
 }
 
 /* The same for giving back; 1: it is gone with the driver, or was never this process's. */
 static int enter_for_end(const struct cuda_hold *hold) {
     if (!cuda_is_here(hold))
         return 1;
+    stand_aside();
     int result = driver.call.push(hold->context);
+    if (result != SUCCESS)
+        come_back();
     return result == DEINITIALIZED ? 1 : checked(result, "cuCtxPushCurrent", hold->ordinal);
 }
 

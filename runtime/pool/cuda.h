@@ -16,9 +16,21 @@
 #ifndef EBB_POOL_CUDA_H
 #define EBB_POOL_CUDA_H
 
+#include "base/hidden.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Who serves malloc() from pools. The driver allocates, and whoever calls it may have a lock of a
+ * pool, which comes after those that are needed for that. So the calling thread is served by others
+ * from stand_aside() to come_back(). Filled when libebb-malloc is loaded; NULL: there is none. */
+struct cuda_bystander {
+    void (*stand_aside)(void);
+    void (*come_back)(void);
+};
+
+extern HIDDEN const struct cuda_bystander *cuda_bystander;
 
 struct cuda_hold {
     int ordinal;    /* as counted by cuDeviceGetCount() */
