@@ -7,6 +7,8 @@
  */
 #include "plan/ranks.h"
 
+#include <string.h>
+
 static uint32_t words_of(uint32_t count) {
     return count / 64 + 1;
 }
@@ -21,8 +23,7 @@ uint32_t ranks_words(uint32_t count) {
 }
 
 void ranks_clear(struct rank_set *ranks, uint64_t *words, uint32_t count) {
-    for (uint32_t i = 0; i < ranks_words(count); i++)
-        words[i] = 0;
+    memset(words, 0, ranks_words(count) * sizeof *words);
     ranks->levels = 0;
     do {
         count = words_of(count);

@@ -65,7 +65,7 @@ static struct ebb_piece *take_out(struct region *region, struct ebb_piece *rest,
     struct ebb_piece *block = rest;
     rest = block->bytes > slot->room ? cut(region, block, slot->addr + slot->room) : NULL;
     become_block(region, block, slot->bytes);
-    slot->mark = 0;
+    slot->mark |= TRACK_GONE;
     if (gap)
         large_free(region, gap);
     return rest;

@@ -8,7 +8,7 @@
  * alone (wander.h).
  *
  * Releases come in the planned order mostly. Another one is found by its address; one that is late
- * when its place is wanted becomes overdue, and whatever overlaps it is served elsewhere.
+ * when its place is wanted is overdue (late.c).
  *
  * Invariant: rules R1 to R4 of track.h. A broken R1 or R2 ends the process.
  */
@@ -37,8 +37,9 @@ static uint32_t places_before(const struct plan *plan, uint32_t offset, uint32_t
 }
 
 /* True if a slot below the cursor was served in this step; unknown for a block of no bytes. */
-static bool was_served(const struct track_slot *slot) {
-    return slot->bytes && slot->bytes <= slot->room;
+static bool was_served(const struct track *track, const struct track_slot *slot) {
+    uint32_t bytes = track_asked(track, slot);
+    return bytes && bytes <= slot->room;
 }
 
 /* The same where slots are served in any order. */
@@ -65,7 +66,7 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr) {
         struct track_slot *slot = &track->slots[plan->places[at - 1].slot];
         if (slot->addr == addr && track_is_live(track, slot))
             return slot;
-        if (slot->addr != addr || was_served(slot))
+        if (slot->addr != addr || was_served(track, slot))
             break;
     }
     return NULL;
@@ -95,26 +96,6 @@ int track_no_block(const struct track *track, uintptr_t addr) {
 
 /* ---- releasing ---- */
 
-void track_pass_ended(struct track *track) {
-    const struct plan *plan = track->plan;
-    uint32_t cursor = track_cursor(track);
-    while (track->passed < plan->order_count) {
-        uint32_t id = plan->order[track->passed];
-        if (id >= cursor || track_is_live(track, &track->slots[id]))
-            break;
-        track->passed++;
-    }
-    track_set_expected(track);
-}
-
-static void prune_overdue(struct track *track) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < track->overdue_count; i++)
-        if (track_is_live(track, &track->slots[track->overdue[i]]))
-            track->overdue[kept++] = track->overdue[i];
-    track->overdue_count = kept;
-}
-
 void track_release(struct track *track, struct track_slot *slot) {
     uintptr_t addr = slot->addr;
     if (track_may_peak(track))
@@ -130,7 +111,7 @@ void track_release(struct track *track, struct track_slot *slot) {
     track->due.strayed |= slot != &track->slots[track->plan->order[track->passed]];
     track_pass_ended(track);
     if (track->overdue_count) {
-        prune_overdue(track);
+        track_prune_overdue(track);
         track_set_paths(track);
     }
 }
@@ -156,7 +137,7 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes) {
     region->calm = 0;
     if (track->sizes_wanted && bytes < slot->bytes) {
         slot->align |= TRACK_TRIMMED;
-        track->had_grown = true;
+        track->had_grown = track->had_trimmed = true;
     }
     slot->bytes = (uint32_t)bytes;
     if (!region->hollow) {
@@ -164,35 +145,6 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes) {
         poison_opened(addr, bytes);
     }
     return 0;
-}
-
-/* ---- R3 ---- */
-
-static bool is_apart(const struct track_slot *a, const struct track_slot *b) {
-    return a->addr + a->room <= b->addr || b->addr + b->room <= a->addr;
-}
-
-/* Everything that should be gone before the slot is dead or listed; false: too much is late. */
-static bool settle(struct track *track, const struct track_slot *slot) {
-    uint32_t id = (uint32_t)(slot - track->slots);
-    for (; track->passed < slot->passed; track->passed++) {
-        uint32_t late = track->plan->order[track->passed];
-        CHECK_ALWAYS(late < id); /* or the plan is none */
-        if (!track_is_live(track, &track->slots[late]))
-            continue;
-        if (track->overdue_count == TRACK_OVERDUE_MOST)
-            return false;
-        track->overdue[track->overdue_count++] = late;
-    }
-    prune_overdue(track);
-    return true;
-}
-
-static bool is_free(const struct track *track, const struct track_slot *slot) {
-    for (uint32_t i = 0; i < track->overdue_count; i++)
-        if (!is_apart(&track->slots[track->overdue[i]], slot))
-            return false;
-    return true;
 }
 
 /* ---- serving ---- */
@@ -228,6 +180,7 @@ static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
 
 /* What came has not got its slot, and is too large for it. */
 static void note_needed(struct track *track, struct track_slot *slot, size_t bytes) {
+    slot->mark = track->epoch | TRACK_GONE;
     slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     track->had_grown = true;
 }
@@ -264,9 +217,10 @@ static void *use_slot(struct track *track, struct track_slot *slot, size_t bytes
         track->seen.strange += !aligned;
         return NULL;
     }
-    if (!settle(track, slot)) {
+    bool late = track_is_late(track, slot);
+    if (late && !track_settle(track, slot)) {
         give_up(track);
-    } else if (is_free(track, slot)) {
+    } else if (!late || track_is_apart(track, slot)) {
         return serve(track, slot, bytes);
     }
     track->seen.strange++;
@@ -322,15 +276,11 @@ static void *use_above(struct track *track, struct track_slot *slot, size_t byte
         return NULL;
     }
     void *block = track->serving ? track_bear(track, bytes, align, guest) : NULL;
-    if (block)
-        slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    if (!block)
+        return NULL;
+    slot->mark = track->epoch | TRACK_GONE;
+    slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     return block;
-}
-
-/* For reports: the slots from the cursor to `id` have not been served, until they are. */
-static void note_unserved(struct track *track, uint32_t id) {
-    for (uint32_t i = track->cursor; i <= id; i++)
-        track->slots[i].bytes = 0;
 }
 
 /* The slots from the cursor up to `to` are not served. */
@@ -355,7 +305,7 @@ static void *place_next(struct track *track, size_t bytes, size_t align, bool te
     struct track_slot *slot = &track->slots[id];
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
-    note_unserved(track, id);
+    slot->bytes = 0; /* it has not been served, until it is */
     void *block = above ? use_above(track, slot, bytes, align, tenure)
                         : use_slot(track, slot, bytes, align);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
@@ -382,18 +332,28 @@ static bool is_next(const struct track *track, uint32_t key) {
            (!key || plan->slots[track->cursor].key == key);
 }
 
+/* However many they are, none of them is touched but the first. Where releases are passed, those of
+ * so many need not be, if there is memory. */
+static void leave_out(struct track *track, uint32_t to) {
+    if (to - track->cursor > TRACK_FAR)
+        (void)wander_prepare(track);
+    struct track_slot *first = &track->slots[track->cursor];
+    first->mark = track->epoch | TRACK_LEFT;
+    first->bytes = to;
+    track->left_out += to - track->cursor;
+    skip(track, to);
+}
+
 /* True if the next slot, or one ahead, which is the next one then, is the request's. */
 static bool is_in_order(struct track *track, uint32_t key) {
     uint32_t id = is_next(track, key) ? track->cursor : ahead_in_order(track, key);
     const struct track_slot *slot = &track->slots[id];
     if (id == track->plan->slot_count)
         return false;
-    if (id > track->cursor) { /* before releases are passed that are those of slots between */
-        note_unserved(track, id);
-        skip(track, id);
-    }
-    bool late = track->serving && (track->passed < slot->passed || track->overdue_count);
-    return !(slot->room && late) || (settle(track, slot) && is_free(track, slot));
+    if (id > track->cursor) /* before releases are passed that are those of slots between */
+        leave_out(track, id);
+    bool late = track->serving && track_is_late(track, slot);
+    return !(slot->room && late) || (track_settle(track, slot) && track_is_apart(track, slot));
 }
 
 /* The cursor tells nothing any more: it is behind all slots. */
@@ -402,10 +362,7 @@ static void leave_order(struct track *track) {
     if (!wander_begin(track))
         return;
     track->overdue_count = 0;
-    if (track->cursor < count) {
-        note_unserved(track, count - 1);
-        skip(track, count);
-    }
+    skip(track, count);
 }
 
 /* True if the request is not for the next slot, but for one with its key, wherever that is. */
@@ -563,7 +520,7 @@ static void unpass(struct track *track, const struct track_missed *before) {
     track->open = false;
     track->had_grown = before->had_grown;
     struct track_slot *passed = &track->slots[track->cursor - 1];
-    passed->bytes = 0;
+    passed->mark = passed->bytes = 0;
     if (!passed->room && track->cursor == before->cursor + 1)
         step_back(track, before);
     track_set_paths(track);

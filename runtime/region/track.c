@@ -45,7 +45,7 @@ static void forget_plan(struct track *track) {
         ebb_region_close(track->slots_memory);
     track->plan = NULL;
     track->slots_limit = 0;
-    track->had_grown = false;
+    track->had_grown = track->had_trimmed = false;
     clear_paths(track);
 }
 
@@ -121,7 +121,7 @@ int track_follow(struct track *track, struct plan *plan) {
     copy_slots(track, plan);
     plan_leave(track->plan);
     track->plan = plan;
-    track->had_grown = false;
+    track->had_grown = track->had_trimmed = false;
     return 0;
 }
 
@@ -253,15 +253,18 @@ void track_rest(struct track *track) {
 /* No slot is live from here on. */
 static void new_epoch(struct track *track) {
     uint32_t count = track->plan ? track->plan->slot_count : 0;
-    track->epoch = track->epoch == UINT32_MAX ? 1 : track->epoch + 1;
-    bool anew = track->had_grown || track->held || track->epoch == 1;
+    bool last = track->epoch > UINT32_MAX - 2 * TRACK_EPOCH;
+    /* with keys it is clear which sizes are of an epoch before */
+    bool grown = track->had_grown && (!count || !track->plan->by_key);
+    track->epoch = last ? TRACK_EPOCH : track->epoch + TRACK_EPOCH;
+    bool anew = grown || track->had_trimmed || track->held || last;
     if (anew)
         track->due.in_order = track->due.sizes_right = false;
     for (uint32_t i = 0; i < count && anew; i++) {
         track->slots[i].mark = track->slots[i].bytes = 0;
         track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD | TRACK_TRIMMED);
     }
-    track->had_grown = false;
+    track->had_grown = track->had_trimmed = false;
 }
 
 static void reset(struct track *track) {
@@ -269,6 +272,7 @@ static void reset(struct track *track) {
     memset(&track->seen, 0, sizeof track->seen);
     track->arena = NULL;
     track->passed = track->cursor = track->served_to = track->overdue_count = 0;
+    track->left_out = 0;
     track->misses = track->missed_at = track->held = 0;
     track->wander.on = false;
     track->wander.blocks = track->wander.granules = 0;
@@ -333,9 +337,11 @@ static bool is_complete(const struct track *track) {
            (track->plan->several || track_cursor(track) == track->plan->slot_count);
 }
 
-/* What the step has left out behind the last slot: nothing was asked for there. */
+/* What the step has left out behind the last slot: nothing was asked for there. With keys that is
+ * clear anyway. */
 static void forget_rest(struct track *track) {
-    uint32_t count = track->seen.complete ? track->plan->slot_count : 0;
+    bool forgets = track->seen.complete && !track->plan->by_key;
+    uint32_t count = forgets ? track->plan->slot_count : 0;
     for (uint32_t i = track_cursor(track); i < count; i++)
         track->slots[i].bytes = 0;
 }
@@ -362,7 +368,7 @@ static void note_refused(struct track *track) {
     uint32_t cursor = track->had_refused ? track_cursor(track) : 0;
     for (uint32_t i = 0; i < cursor; i++)
         if (track_has_refused(track, i))
-            track->seen.refused_bytes += track->slots[i].bytes;
+            track->seen.refused_bytes += track_asked(track, &track->slots[i]);
 }
 
 /* Few steps that go this well enlarge a plan; one that does will have room for all of them. Others
@@ -372,8 +378,9 @@ static void note_wanted(struct track *track) {
     const struct track_seen *seen = &track->seen;
     bool well = seen->complete && seen->missed_bytes < seen->hit_bytes / WELL_PART;
     bool tells = track->had_grown && well && !track->sizes_wanted;
-    uint32_t count = tells ? track->plan->slot_count : 0;
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t cursor = tells ? track_cursor(track) : 0;
+    for (uint32_t i = track_visited(track, 0, cursor); i < cursor;
+         i = track_visited(track, i + 1, cursor)) {
         const struct track_slot *slot = &track->slots[i];
         if (slot->room && slot->bytes > slot->room)
             plan_want(track->plan, i, slot->bytes);

@@ -18,11 +18,13 @@
  *     R4  a slot is served only if it is dead and overlaps no live one (wander.h)
  * All other requests go to the lanes of an ordinary region, whose memory is not the arena's.
  *
- * A slot is live exactly while its mark is the track's epoch. Invariant: every slot among the
- * first `passed` of the order is dead or on the list of overdue ones, and has been served or
- * skipped. While anything rare is the case (overdue slots, holds, checked builds) the track is
- * shut: `next` is a slot that nothing fits and `expected` names one that is not live, so the inline
- * paths below miss.
+ * A slot is live exactly while its mark is the track's epoch. Where a step of blocks with keys goes
+ * ahead, the slots that it leaves out are not visited: what their marks and bytes say is of another
+ * epoch, but for the first one, which leads behind them. Invariant: every slot among the first
+ * `passed` of the order is dead or on the list of overdue ones, and has been served or skipped.
+ * While anything rare is the case (overdue slots, holds, checked builds) the track is shut: `next`
+ * is a slot that nothing fits and `expected` names one that is not live, so the inline paths below
+ * miss.
  *
  * A coarse plan knows nothing of small blocks, which go to the small lane as in an ordinary region,
  * inline. Then what the plan serves takes the slow way, which folds what was bumped meanwhile.
@@ -46,10 +48,10 @@ struct track_slot {
     uintptr_t addr;  /* moves with the arena */
     uint32_t room;   /* bytes */
     uint32_t passed; /* as in the plan; PLAN_NEVER where nothing fits */
-    uint32_t mark;   /* the epoch in which it is live */
+    uint32_t mark;   /* the epoch in which it is live, or with TRACK_GONE or TRACK_LEFT */
     uint32_t align;  /* as it was asked for, and TRACK_... */
     uint32_t bytes;  /* requested; if the slot was too small: what it needs; 0 below the cursor: not
-                        served in this epoch */
+                        served in this epoch. Of plans with keys: if the mark is of this epoch */
     uint32_t before; /* granules of room of all slots before it */
 };
 
@@ -61,6 +63,11 @@ struct track_slot {
 #define TRACK_GUEST ((uint32_t)16 << 24)   /* in the parent for a while */
 #define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was requested than `bytes` says */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
+
+/* Epochs are multiples of this. What is added to them in marks, of plans with keys: */
+#define TRACK_EPOCH 4u
+#define TRACK_GONE 1u /* came in that epoch, and is not live */
+#define TRACK_LEFT 2u /* left out with those behind it; `bytes` is the next one that was not */
 
 /* What happened in a step. */
 struct track_seen {
@@ -97,6 +104,7 @@ struct track_gapless {
 };
 
 #define TRACK_OVERDUE_MOST 64
+#define TRACK_FAR 16u /* so many places of the order are looked at one by one */
 #define TRACK_MISSES_MOST 64 /* in a row */
 #define TRACK_BESIDE_PART 16 /* of the height: more than that alive beside the plan is too much */
 
@@ -126,12 +134,14 @@ struct track {
     struct track_gapless gapless;
     uint32_t cursor;    /* number of the next slot, while shut */
     uint32_t served_to; /* slots below were served or skipped when last looked at */
+    uint32_t left_out;  /* slots below the cursor that were not visited */
     bool serving;       /* slots are served */
     bool shadowing;     /* what is allocated is compared with the plan, though it may not serve */
     bool recording;
     bool taken_over;    /* the arena is cut into stretches, each with a count of live blocks */
     bool coarse;        /* a coarse plan is served */
     bool had_grown;     /* some slots have sizes that did not fit, or are TRACK_TRIMMED */
+    bool had_trimmed;   /* some are */
     bool sizes_wanted;  /* slots that shrink are TRACK_TRIMMED: others' sizes make the next plan */
     bool tight;         /* the pool has no pages for what came: nothing is taken over for that */
     bool had_refused;   /* some block was far too large for its slot in the parent */
@@ -261,9 +271,6 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr);
 /* Sets and returns the error that says why there is none. */
 int track_no_block(const struct track *track, uintptr_t addr);
 
-/* Passes places of the order whose slots came and went, or are guests'. */
-void track_pass_ended(struct track *track);
-
 /* Releases what track_find() found. */
 void track_release(struct track *track, struct track_slot *slot);
 
@@ -272,6 +279,21 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes);
 
 /* Somebody outside needs the live block at `addr` (`held`), or no longer does. */
 void track_hold(struct track *track, uintptr_t addr, bool held);
+
+/* ---- late.c ---- */
+
+/* Passes places of the order whose slots came and went, or are guests'. */
+void track_pass_ended(struct track *track);
+
+/* All releases before the slot are passed: what is still live of them is overdue. False: that is
+ * too much. */
+bool track_settle(struct track *track, const struct track_slot *slot);
+
+/* R3: no overdue slot overlaps this one. */
+bool track_is_apart(const struct track *track, const struct track_slot *slot);
+
+/* Some slots have died. */
+void track_prune_overdue(struct track *track);
 
 /* ---- takeover.c ---- */
 
@@ -324,9 +346,16 @@ static inline bool track_ignores(const struct track *track, size_t bytes, size_t
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
 }
 
+/* What was asked for in the slot, in this epoch; 0: nothing. */
+static inline uint32_t track_asked(const struct track *track, const struct track_slot *slot) {
+    bool came = !track->plan->by_key || (slot->mark & ~TRACK_GONE) == track->epoch;
+    return came ? slot->bytes : 0;
+}
+
 /* True if track_refuses() what came for a slot below the cursor. */
 static inline bool track_has_refused(const struct track *track, uint32_t id) {
-    return track->had_refused && track_refuses(track, id, track->slots[id].bytes);
+    return track->had_refused &&
+           track_refuses(track, id, track_asked(track, &track->slots[id]));
 }
 
 static inline uint32_t track_cursor(const struct track *track) {
@@ -346,6 +375,19 @@ static inline bool track_was_arena(const struct track *track, uintptr_t addr) {
 
 static inline bool track_is_live(const struct track *track, const struct track_slot *slot) {
     return slot->mark == track->epoch;
+}
+
+/* True if something that should be gone before the slot may be there: R3 has to be looked at. */
+static inline bool track_is_late(const struct track *track, const struct track_slot *slot) {
+    return track->passed < slot->passed || track->overdue_count;
+}
+
+/* The first slot from this one on, up to the cursor, that was visited. While the step keeps the
+ * order of its plan. */
+static inline uint32_t track_visited(const struct track *track, uint32_t id, uint32_t cursor) {
+    while (id < cursor && track->slots[id].mark == (track->epoch | TRACK_LEFT))
+        id = track->slots[id].bytes;
+    return id;
 }
 
 /* True if the request fits the next slot and nothing needs a closer look. */
@@ -384,6 +426,7 @@ static inline bool track_bears_due(const struct track *track, size_t align) {
 /* The slot, which has no room in the arena, is passed: its block is elsewhere. */
 static inline void track_note_passed(struct track *track, struct track_slot *slot, size_t bytes) {
     uint32_t id = (uint32_t)(slot - track->slots);
+    slot->mark = track->epoch | TRACK_GONE;
     slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     track->missed_at += track->missed_at == id; /* it ends no row of misses */
 }
@@ -430,7 +473,7 @@ static inline void track_note_peaks(struct track *track) {
 }
 
 static inline void track_leave(struct track *track, struct track_slot *slot) {
-    slot->mark = 0;
+    slot->mark |= TRACK_GONE;
     track->blocks.calm++;
     track->granules.calm += slot->room / RANGE_GRANULE;
     track->bytes.calm += slot->bytes;

@@ -26,22 +26,44 @@ static void rank_slots(const struct plan *plan, uint32_t *ranks) {
         ranks[plan->places[at].slot] = at + 1;
 }
 
+static void find_ends(const struct plan *plan, struct wander *wander) {
+    uint32_t least = plan->order_count;
+    for (uint32_t i = 0; i < plan->slot_count; i++)
+        wander->ends[i] = PLAN_NEVER;
+    for (uint32_t at = 0; at < plan->order_count; at++)
+        wander->ends[plan->order[at]] = at;
+    wander->ends_from[plan->slot_count] = least;
+    for (uint32_t i = plan->slot_count; i > 0; i--) {
+        least = wander->ends[i - 1] < least ? wander->ends[i - 1] : least;
+        wander->ends_from[i - 1] = least;
+    }
+}
+
 static bool make(struct track *track) {
     struct wander *wander = &track->wander;
     const struct plan *plan = track->plan;
     size_t words = ranks_words(plan->placed_count + 1) * sizeof(uint64_t);
-    size_t numbers = plan->slot_count * sizeof(uint32_t);
+    size_t numbers = ((size_t)plan->slot_count + 1) * sizeof(uint32_t);
+    size_t turns = plan->slot_count * sizeof *wander->turns;
     error_mute();
-    uint64_t *memory = plan_pool_take("wander", words + 2 * numbers, &wander->memory);
+    uint64_t *memory = plan_pool_take("wander", words + turns + 3 * numbers, &wander->memory);
     error_unmute();
     if (!memory)
         return false;
     ranks_clear(&wander->live, memory, plan->placed_count + 1);
-    wander->ranks = (uint32_t *)(void *)((char *)memory + words);
-    wander->turns = wander->ranks + plan->slot_count;
+    wander->turns = (struct wander_turn *)(void *)((char *)memory + words);
+    wander->ranks = (uint32_t *)(void *)(wander->turns + plan->slot_count);
+    wander->ends = wander->ranks + plan->slot_count;
+    wander->ends_from = wander->ends + plan->slot_count;
+    memset(wander->turns, 0, turns); /* of no epoch */
     rank_slots(plan, wander->ranks);
+    find_ends(plan, wander);
     wander->made = true;
     return true;
+}
+
+bool wander_prepare(struct track *track) {
+    return track->wander.made || make(track);
 }
 
 void wander_forget(struct track *track) {
@@ -54,11 +76,11 @@ bool wander_begin(struct track *track) {
     struct wander *wander = &track->wander;
     const struct plan *plan = track->plan;
     uint32_t cursor = track_cursor(track);
-    if (!wander->made && !make(track))
+    if (!wander_prepare(track))
         return false;
     ranks_clear(&wander->live, wander->live.level[0], plan->placed_count + 1);
-    memset(wander->turns, 0, plan->slot_count * sizeof *wander->turns);
-    for (uint32_t i = 0; i < cursor; i++)
+    for (uint32_t i = track_visited(track, 0, cursor); i < cursor;
+         i = track_visited(track, i + 1, cursor))
         if (track_is_live(track, &track->slots[i]))
             wander_add(track, i);
     wander->next = cursor;
@@ -175,13 +197,15 @@ uint32_t wander_seek(struct track *track, size_t bytes, size_t align, uint32_t k
     wander->spare = (uint32_t)size_smaller(wander->spare + LOOKS_EACH, LOOKS_MOST);
     if (!has_key(plan, first, key))
         return key ? borrow(track, bytes, align) : plan->slot_count;
-    uint32_t *turn = &wander->turns[first];
+    struct wander_turn *turn = &wander->turns[first];
     /* who has no key goes on where the step is */
-    uint32_t at = *turn && key ? *turn : first_with(plan, key, wander->next);
+    bool goes_on = turn->epoch == track->epoch && key;
+    uint32_t at = goes_on ? turn->at : first_with(plan, key, wander->next);
     at = has_key(plan, at, key) ? at : first;
     for (uint32_t from = at; wander->spare; wander->spare--) {
         uint32_t id = plan->by_key[at++];
-        *turn = at; /* also of what was in vain: the next request looks farther */
+        /* also of what was in vain: the next request looks farther */
+        *turn = (struct wander_turn){track->epoch, at};
         if (suits(track, id, bytes, align)) {
             wander->next = id + 1;
             return id;

@@ -18,7 +18,13 @@
 
 struct track;
 
-/* Of a track. It has memory from the first step that wanders until another plan is followed. */
+struct wander_turn {
+    uint32_t epoch; /* in which it was begun: to go on with a far older one is no harm */
+    uint32_t at;
+};
+
+/* Of a track. It has memory from the first step that wanders, or goes far ahead, until another plan
+ * is followed. */
 struct wander {
     bool on;           /* this step wanders, to its end */
     bool made;         /* there is memory */
@@ -26,10 +32,16 @@ struct wander {
     uint32_t next;     /* behind the slot that was served last */
     uint32_t spare;    /* slots that may still be looked at */
     uint32_t *ranks;   /* of each slot: its number among the places, and one more; 0: no place */
-    uint32_t *turns;   /* at the first slot of each key in by_key; 0: no turn yet */
+    uint32_t *ends;    /* of each slot: its place in the order of releases; PLAN_NEVER: none */
+    uint32_t *ends_from; /* the first place there of it, or of a slot behind it; behind all slots,
+                            and where none is: the length of the order */
+    struct wander_turn *turns; /* at the first slot of each key in by_key */
     struct rank_set live; /* of live slots */
     ebb_region memory;
 };
+
+/* There is memory from here on, with what it says of all slots; false: there is none. */
+bool wander_prepare(struct track *track);
 
 /* From here on the step wanders; false: there is no memory. */
 bool wander_begin(struct track *track);

@@ -47,7 +47,7 @@ static struct followed find_followed(struct ebb_site *site, uint64_t tag) {
 static uint64_t served_bytes(const struct followed *followed, uint32_t number) {
     const struct track *track = followed->track;
     bool came = track && number < track_cursor(track) && !track_has_refused(track, number);
-    return came ? track->slots[number].bytes : 0;
+    return came ? track_asked(track, &track->slots[number]) : 0;
 }
 
 static void print_slot(struct text *text, const struct followed *followed, uint32_t number) {

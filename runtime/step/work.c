@@ -196,7 +196,7 @@ static void adopt(struct work *work) {
 static size_t asked_for(const struct work *work, uint32_t number) {
     const struct track *track = work->lane->track;
     bool tells = work->outlived || !track_has_refused(track, number);
-    return tells ? track->slots[number].bytes : 0;
+    return tells ? track_asked(track, &track->slots[number]) : 0;
 }
 
 /* The same, and what others asked for since the plan was made, where that counts. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plans.c - what the ends of steps cost that are learnt from, for test_costs.py. */
+/* plans.c - what the ends of steps cost that are learnt from, and steps that ask for little of what
+ * was learnt, for test_costs.py. */
 #include "cases.h"
 
 #include "step/merge.h"
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 
 #define BYTES ((size_t)4096)
+
+enum { FEW = 10 };
 
 /* ---- merging ---- */
 
@@ -57,10 +60,56 @@ static void plan_guesses(size_t count) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- a step that asks for few of a plan's blocks */
+
+/* Those with the keys from `first` on, but the first `shift` of them come last. The first of each
+ * pair leaves when the second has come. */
+static void take_keys(ebb_site *site, uint32_t first, uint32_t count, uint32_t shift) {
+    void *blocks[2];
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        blocks[i % 2] = ebb_step_alloc(step, BYTES, 64, first + (shift + i) % count);
+        assert_non_null(blocks[i % 2]);
+        if (i % 2)
+            assert_int_equal(ebb_region_release(step.region, blocks[0]), 0);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static __attribute__((noinline)) void counted_few(ebb_site *site, uint32_t first, uint32_t shift) {
+    take_keys(site, first, FEW, shift);
+}
+
+/* The last ones of all, in their order, or each time in another one. */
+static void take_few(size_t count, uint32_t shift) {
+    uint32_t first = (uint32_t)count - FEW + 1;
+    ebb_site *site = ebb_site_create(NULL);
+    for (unsigned turn = 0; turn < 3; turn++)
+        take_keys(site, 1, (uint32_t)count, 0);
+    for (unsigned turn = 1; turn < 4; turn++) { /* the first time takes memory */
+        take_keys(site, first, FEW, shift * turn);
+        take_keys(site, 1, (uint32_t)count, 0);
+    }
+    uint64_t hits = site_stats(site).hits;
+    counted_few(site, first, shift * 4);
+    assert_int_equal(site_stats(site).hits - hits, FEW);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void few_in_order(size_t count) {
+    take_few(count, 0);
+}
+
+static void few_that_wander(size_t count) {
+    take_few(count, 2);
+}
+
 int main(int argc, char **argv) {
     static const struct costs_case cases[] = {
         {"merge_too_much", merge_too_much},
         {"plan_guesses", plan_guesses},
+        {"few_in_order", few_in_order},
+        {"few_that_wander", few_that_wander},
     };
     return play_case(cases, sizeof cases / sizeof *cases, argc, argv);
 }

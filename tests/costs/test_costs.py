@@ -163,3 +163,11 @@ class Bounded(unittest.TestCase):
         print(f"# plan_guesses: {each:.0f} each")
         self.assertGreater(each, 1000, "it was not found")
         self.assertLess(each, 4500)
+
+    def test_a_step_that_asks_for_few_of_a_plans_blocks_pays_for_these(self):
+        """To look at all others as well takes 80,000 and more."""
+        for case in ("few_in_order", "few_that_wander"):
+            step = instructions(case, 6000, program="EBB_COSTS_PLANS")
+            print(f"# {case}: {step}")
+            self.assertGreater(step, 1000, "it was not found")
+            self.assertLess(step, 30000)

@@ -104,7 +104,7 @@ static void numbers_of_steps_may_begin_anew(void **state) {
         assert_int_equal(ebb_step_end(step), 0);
         track->epoch = UINT32_MAX;
         step = ebb_step_begin(site, 0);
-        assert_true(track_of(step) == track && track->epoch == 1);
+        assert_true(track_of(step) == track && track->epoch == TRACK_EPOCH);
         ask(&step);
         ask(&step);
     }

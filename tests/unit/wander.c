@@ -5,6 +5,7 @@
  */
 #include "kit/passes.h"
 #include "kit/short_of.h"
+#include "kit/text.h"
 
 enum { TRIPS = 6, KEPT = 8 * KIB, LOOSE = 32 * KIB };
 
@@ -267,6 +268,96 @@ static void without_memory_what_was_passed_is_not_served(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { BETWEEN = 100 };
+
+/* The last of the loose blocks has the place of the first; many come and go between them. */
+static void learn_far_apart(ebb_site *site) {
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        leave(step, take(step, LOOSE, 1, 1), LOOSE, 1);
+        for (unsigned k = 0; k < BETWEEN; k++)
+            leave(step, take(step, KEPT, 10 + k, k), KEPT, k);
+        leave(step, take(step, LOOSE, 2, 2), LOOSE, 2);
+        (void)take(step, KEPT, 3, 3);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+/* Slots of which the report says that something was asked for. */
+static unsigned count_asked(ebb_site *site) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    assert_int_equal(ebb_report_plan(site, 0, page_write, &page), 0);
+    return page_count(&page, "[\"placed\"") - page_count(&page, ",0]");
+}
+
+/* If the first one is late, the step waits for it all the same. */
+static void what_is_late_is_seen_where_many_are_left_out(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of(stage);
+    learn_far_apart(site);
+    for (unsigned i = 0; i < 4; i++) {
+        bool late = i % 2;
+        struct ebb_site_stats before = site_stats(site);
+        short_of_memory = i < 2;
+        ebb_step step = ebb_step_begin(site, 0);
+        unsigned char *first = take(step, LOOSE, 1, 1);
+        if (!late)
+            leave(step, first, LOOSE, 1);
+        unsigned char *second = take(step, LOOSE, 2, 2);
+        assert_true((second == first) == !late);
+        if (late)
+            leave(step, first, LOOSE, 1);
+        leave(step, second, LOOSE, 2);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        short_of_memory = false;
+        assert_int_equal(site_stats(site).hits - before.hits, late ? 1 : 2);
+        assert_int_equal(site_stats(site).plans, 1);
+        assert_int_equal(count_asked(site), late ? 1 : 2);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* All go in their order, and then one comes that has all of their places. */
+static void learn_one_behind_all(ebb_site *site) {
+    unsigned char *blocks[BETWEEN];
+    for (unsigned i = 0; i < LEARNING; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 0; k < BETWEEN; k++)
+            blocks[k] = take(step, KEPT, 10 + k, k);
+        for (unsigned k = 0; k < BETWEEN; k++)
+            leave(step, blocks[k], KEPT, k);
+        leave(step, take(step, BETWEEN * KEPT, 1, 1), BETWEEN * KEPT, 1);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+/* Most have been left out when the first of three goes, before the others have come or behind them:
+ * what is passed then is not what is live, or still to come. */
+static void what_stays_is_not_passed_with_what_was_left_out(void **state) {
+    struct stage *stage = *state;
+    for (unsigned early = 0; early < 2; early++) {
+        ebb_site *site = site_of(stage);
+        learn_one_behind_all(site);
+        ebb_step step = ebb_step_begin(site, 0);
+        unsigned char *blocks[3];
+        for (unsigned k = 0; k < 3; k++) {
+            blocks[k] = take(step, KEPT, BETWEEN - 10 + k, k);
+            if (k == (early ? 0 : 2))
+                leave(step, blocks[0], KEPT, 0);
+        }
+        unsigned char *last = take(step, BETWEEN * KEPT, 1, 1);
+        leave(step, blocks[1], KEPT, 1);
+        leave(step, blocks[2], KEPT, 2);
+        leave(step, last, BETWEEN * KEPT, 1);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(site_stats(site).hits, 3);
+        assert_int_equal(site_stats(site).missed, 1);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* It is asked before the pool is, and the arena stays. */
 static void where_there_are_no_pages_blocks_without_keys_are_served(void **state) {
     struct stage *stage = *state;
@@ -321,6 +412,8 @@ int main(void) {
         STAGED(a_request_looks_at_few_slots),
         STAGED(without_memory_blocks_out_of_order_are_missed),
         STAGED(without_memory_what_was_passed_is_not_served),
+        STAGED(what_is_late_is_seen_where_many_are_left_out),
+        STAGED(what_stays_is_not_passed_with_what_was_left_out),
         STAGED(where_there_are_no_pages_blocks_without_keys_are_served),
         STAGED(a_step_that_was_taken_over_is_compared_by_its_keys),
     };
