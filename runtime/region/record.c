@@ -31,6 +31,7 @@
 #include "region/block.h"
 #include "region/hold.h"
 #include "region/large.h"
+#include "region/remote.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -295,12 +296,13 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
     return block ? take_born(track, block, bytes, guest) : NULL;
 }
 
-/* From a lane of the parent's, if the request is valid, nothing else has to be seen to there, and
- * the pool has pages. */
+/* From a lane of the parent's, if the request is valid, nothing else has to be seen to there, no
+ * block of the step that others have released may make room for it, and the pool has pages. */
 static __attribute__((noinline)) void *bear_in_lane(struct track *track, size_t bytes,
                                                     size_t align) {
     struct region *parent = track->region->parent;
     if (align > EBB_ALIGN_MAX || parent->track || parent->metered ||
+        remote_waits(track->region) ||
         !pool_could_have(parent->pool, size_align(bytes, EBB_PAGE), 0))
         return NULL;
     error_mute();

@@ -8,10 +8,15 @@
 /* Releases the blocks that other threads have handed in. */
 void remote_drain(struct region *region);
 
-/* The same, if there are any. */
-static inline void remote_look(struct region *region) {
+/* True if there are any. */
+static inline bool remote_waits(const struct region *region) {
     /* relaxed: who takes the list acquires it */
-    if (__builtin_expect(atomic_load_explicit(&region->remote, memory_order_relaxed) != NULL, 0))
+    return atomic_load_explicit(&region->remote, memory_order_relaxed) != NULL;
+}
+
+/* Releases them, if there are any. */
+static inline void remote_look(struct region *region) {
+    if (__builtin_expect(remote_waits(region), 0))
         remote_drain(region);
 }
 

@@ -139,6 +139,38 @@ static void what_others_release_comes_between_no_placement(void **state) {
     }
 }
 
+enum { LARGE_BIRTHS = 3 };
+
+/* Blocks that are born in the parent: each is gone before the next one comes, by the hand of
+ * another, or all of them survive. */
+static void play_large_births(const struct game *game, unsigned before, bool remote) {
+    ebb_step step = ebb_step_begin_under(game->site, game->root, 0);
+    struct ebb_survivor born[LARGE_BIRTHS];
+    take_many(step.region, before, 2000);
+    for (unsigned i = 0; i < LARGE_BIRTHS; i++) {
+        void *block = take(step.region, LARGE, 64);
+        assert_false(remote && is_own(step, block));
+        assert_int_equal(remote ? ebb_region_release_remote(step.region, block) : 0, 0);
+        born[i] = survivor_of(block, EBB_PROMOTE_AUTO);
+    }
+    assert_true(!remote || stats_of(game->root).blocks.current == 1);
+    size_t count = remote ? 0 : LARGE_BIRTHS;
+    assert_int_equal(ebb_step_end_keeping(step, game->root, born, count, NULL, NULL), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ebb_region_release(game->root, born[i].block), 0);
+}
+
+/* On tables, and where a step is too short for them. */
+static void what_others_released_makes_room_for_what_is_born(void **state) {
+    for (unsigned before = BEHIND; before <= BEFORE; before += BEFORE - BEHIND) {
+        struct game game;
+        begin(&game);
+        for (unsigned i = 0; i < STEPS; i++)
+            play_large_births(&game, before, i == STEPS - 1);
+        end(&game);
+    }
+}
+
 /* ---- what is reported ---- */
 
 static char text[1 << 16];
@@ -236,6 +268,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_late_before_a_survivor_is_waited_for),
         cmocka_unit_test(what_others_release_comes_between_no_placement),
+        cmocka_unit_test(what_others_released_makes_room_for_what_is_born),
         cmocka_unit_test(a_step_that_is_reset_tells_what_its_slots_got),
         cmocka_unit_test(survivors_are_born_without_the_lock_of_the_pool),
     };
