@@ -301,9 +301,10 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
 static __attribute__((noinline)) void *bear_in_lane(struct track *track, size_t bytes,
                                                     size_t align) {
     struct region *parent = track->region->parent;
-    if (align > EBB_ALIGN_MAX || parent->track || parent->metered ||
-        remote_waits(track->region) ||
-        !pool_could_have(parent->pool, size_align(bytes, EBB_PAGE), 0))
+    size_t pages;
+    if (!size_round_up(bytes, EBB_PAGE, &pages) || align > EBB_ALIGN_MAX || parent->track ||
+        parent->metered || remote_waits(track->region) ||
+        !pool_could_have(parent->pool, pages, 0))
         return NULL;
     error_mute();
     void *block = block_place(parent, bytes, align);
