@@ -394,8 +394,10 @@ static void count(struct track *track) {
 }
 
 void due_rest(struct track *track) {
-    if (track->due.on)
-        count(track);
+    if (!track->due.on)
+        return;
+    count(track);
+    track->due.stops--; /* it is the end, which is no stop too many */
 }
 
 void due_gather(struct track *track) {

@@ -534,6 +534,27 @@ static void nothing_is_due_while_steps_below_have_blocks_here(void **state) {
     forget(&walk);
 }
 
+/* Who asks at the end how many blocks are lost looks at no counter in the middle. */
+static void who_asks_what_is_lost_has_as_many_stops(void **state) {
+    struct walk walk = begin_due(state, false);
+    for (unsigned asks = 0; asks < 2; asks++) {
+        uint64_t lost = WINDOW;
+        for (unsigned i = 0; i < 1 + BLOCKS / 12; i++) {
+            walk_to(&walk, i + 1);
+            look(&walk);
+        }
+        walk_to(&walk, BLOCKS);
+        assert_true(is_on(&walk));
+        assert_int_equal(ebb_step_end_keeping(walk.step, walk.root, NULL, 0, NULL,
+                                              asks ? &lost : NULL), 0);
+        assert_int_equal(lost, WINDOW);
+        assert_int_equal(walk.track->due.fails, 0);
+        begin(&walk);
+    }
+    end(&walk);
+    forget(&walk);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(nothing_but_a_pointer_moves_for_what_is_due),
@@ -543,6 +564,7 @@ int main(void) {
         STAGED(a_step_that_ends_early_is_marked),
         STAGED(births_are_no_stops_and_need_no_marks),
         STAGED(a_birth_of_another_alignment_is_a_stop),
+        STAGED(who_asks_what_is_lost_has_as_many_stops),
         STAGED(what_is_known_of_births_stays_if_others_are_marked),
         STAGED(survivors_that_are_left_to_the_lanes_are_stops_too),
         STAGED(what_lies_in_the_lanes_goes_without_marks),
