@@ -16,8 +16,9 @@
  * that one.
  *
  * Invariant: in_use is what all threads had when jemalloc last told it of each. What a thread has
- * done since, less than 64 KiB each way, is lost when it ends; so a process with very many threads
- * that allocate and others that free may see falls where none are, and look in vain.
+ * done since, less than 64 KiB each way and as much more in all, is lost when it ends; so a process
+ * with very many threads that allocate and others that free may see falls where none are, and look
+ * in vain.
  */
 #include "malloc/swings.h"
 #include "base/hidden.h"
@@ -33,6 +34,7 @@
 #include <unistd.h>
 
 #define OWED_NS UINT64_C(1000000000)
+#define LITTLE ((int64_t)65536)
 
 /* relaxed: each stands for itself */
 static _Atomic(int64_t) in_use, most; /* most: since the last fall */
@@ -92,10 +94,22 @@ static bool find_own(void) {
            je_mallctl("thread.allocatedp", &own.allocated, &length, NULL, 0) == 0;
 }
 
+/* What the thread has in use more than what was told of it. */
+static int64_t untold(void) {
+    return (int64_t)*own.allocated - (int64_t)*own.freed - own.told;
+}
+
 static int64_t add_own(void) {
-    int64_t now = (int64_t)*own.allocated - (int64_t)*own.freed, more = now - own.told;
-    own.told = now;
+    int64_t more = untold();
+    own.told += more;
     return atomic_fetch_add_explicit(&in_use, more, memory_order_relaxed) + more;
+}
+
+/* Who allocates and frees by turns has nothing to tell, unless something else is to be begun. */
+static inline __attribute__((always_inline)) bool is_quiet(void) {
+    int64_t more = untold();
+    return more < LITTLE && more > -LITTLE && (!swings_is_high() || tender_is_there) &&
+           !atomic_load_explicit(&owed_at_ns, memory_order_relaxed);
 }
 
 /* False: the process has changed what it may do, which lasts, and counts no more; or it is another
@@ -130,9 +144,9 @@ static bool owes(void) {
     return __builtin_expect(at_ns != 0, 0) && os.now_ns() >= at_ns;
 }
 
-static void note(bool has_allocated) {
-    if (!atomic_load_explicit(&counts, memory_order_relaxed) ||
-        (!own.allocated && !find_own()))
+/* Apart, so that who is quiet saves no registers. */
+static __attribute__((noinline)) void tell(bool has_allocated) {
+    if (!atomic_load_explicit(&counts, memory_order_relaxed) || (!own.allocated && !find_own()))
         return;
     int64_t now = add_own(), high = atomic_load_explicit(&most, memory_order_relaxed);
     if (now > high)
@@ -142,6 +156,11 @@ static void note(bool has_allocated) {
     else if (has_allocated && now >= (int64_t)SWING && !__libc_single_threaded &&
              !tender_is_there)
         rise();
+}
+
+static inline void note(bool has_allocated) {
+    if (!own.allocated || !is_quiet())
+        tell(has_allocated);
 }
 
 /* What jemalloc calls, in place of functions that keep a maximum which nobody here asks for
