@@ -4,6 +4,7 @@
 _ebb() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]} options='' i
+    local commands='record replay report advise budget'
     COMPREPLY=()
     if [ "$word" = = ]; then # bash makes three words of --option=value
         word=''
@@ -11,7 +12,7 @@ _ebb() {
         before=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if [ "$COMP_CWORD" = 1 ]; then
-        options='record replay report advise budget help --help --version'
+        options="$commands help --help --version"
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         return
     fi
@@ -47,7 +48,7 @@ _ebb() {
         advise) options='--search --output --help' ;;
         budget) options='--bytes --allocations --promoted --reserved --site --help' ;;
         help) [ "$COMP_CWORD" = 2 ] &&
-            mapfile -t COMPREPLY < <(compgen -W 'record replay report advise budget' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
             return ;;
     esac
     if [ "${word:0:1}" = - ]; then
