@@ -64,10 +64,11 @@ struct track_slot {
 #define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was requested than `bytes` says */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
-/* Epochs are multiples of this. What is added to them in marks, of plans with keys: */
+/* Epochs are multiples of this. What is added to them in marks: */
 #define TRACK_EPOCH 4u
 #define TRACK_GONE 1u /* came in that epoch, and is not live */
-#define TRACK_LEFT 2u /* left out with those behind it; `bytes` is the next one that was not */
+#define TRACK_LEFT 2u /* left out with those behind it; `bytes` is the next one that was not. Of
+                         plans with keys */
 
 /* What happened in a step. */
 struct track_seen {
@@ -412,15 +413,15 @@ static inline bool track_bears_next(const struct track *track, size_t align) {
     return track->next->align == (align | TRACK_TENURED);
 }
 
-/* True if the next slot's block is left to the ordinary lanes. */
-static inline bool track_leaves_next(const struct track *track) {
-    return track->next->align & TRACK_UNPLACED;
-}
-
 /* The same where the step goes along the tables: that birth is due. */
 static inline bool track_bears_due(const struct track *track, size_t align) {
     const struct ebb_due *due = track->region->lane.due;
     return due->request == DUE_BIRTH && track->slots[due->addr].align == (align | TRACK_TENURED);
+}
+
+/* True if the next slot's block is left to the ordinary lanes. */
+static inline bool track_leaves_next(const struct track *track) {
+    return track->next->align & TRACK_UNPLACED;
 }
 
 /* The slot, which has no room in the arena, is passed: its block is elsewhere. */
