@@ -81,11 +81,6 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
 
 /* ---- judging ---- */
 
-/* One of blocks with keys that were in no two steps alike is a guess, which is wrong by more than
- * other orders would win: enough is what recent steps used, and some more. */
-#define GUESS_PART 32u
-#define GUESS_BYTES (LEARN_SLACK_BYTES / 4)
-
 static void forget_plan(struct course *course) {
     plan_drop(course->plan);
     course->plan = NULL;
@@ -157,7 +152,7 @@ static void take_up(struct work *work, const struct learn_step *step) {
     uint64_t peak = peaks_used(&course->learning.peaks);
     work->alive_most = peak + peak / LEARN_MERGED_PART;
     work->merged_most = peak + size_larger(peak / LEARN_MERGED_PART, LEARN_SLACK_BYTES);
-    work->guess_enough = peak + size_larger(peak / GUESS_PART, GUESS_BYTES);
+    work->guess_enough = peak + size_larger(peak / LEARN_GUESS_PART, LEARN_GUESS_BYTES);
     work->shorter_most = peak + peak / LEARN_SHORTER_PART;
     work->outlived = step->refused_bytes != 0;
     work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;

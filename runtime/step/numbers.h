@@ -83,6 +83,12 @@
  * programs, of which a step needs those of one. */
 #define LEARN_MERGED_BYTES ((uint64_t)512 << 10)
 
+/* A plan of blocks with keys that were in no two steps alike is a guess, which is wrong by more
+ * than other orders would win. It is low enough if it is higher by this part than what recent steps
+ * used, or by so many bytes. */
+#define LEARN_GUESS_PART 32u
+#define LEARN_GUESS_BYTES ((uint64_t)64 << 10)
+
 /* A plan of loops that takes too many pages is shortened until it is higher than that by this part:
  * as loops vary, what comes next may be somewhat longer than recent steps. */
 #define LEARN_SHORTER_PART 10u
