@@ -62,7 +62,7 @@
  * much as three others. A plan that got no pages in LEARN_WAIT steps in a row is given up: it may
  * be higher than the pool's limit allows; anything else in the way would have gone by then. */
 #define LEARN_WAIT 16u
-#define LEARN_WAIT_MOST 256u
+#define LEARN_WAIT_MOST 1024u
 
 /* Pages that a planned step may take above its live bytes: a quarter of these, or an amount that
  * matters to nobody if that is larger. For a step that is alone: above the most that was live in
