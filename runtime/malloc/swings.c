@@ -112,13 +112,18 @@ static inline __attribute__((always_inline)) bool is_quiet(void) {
            !atomic_load_explicit(&owed_at_ns, memory_order_relaxed);
 }
 
+bool swings_knows_process(void) {
+    return getpid() == atomic_load_explicit(&process, memory_order_relaxed);
+}
+
 /* False: the process has changed what it may do, which lasts, and counts no more; or it is another
- * one. */
+ * one, which has no say in that. */
 static bool may_begin(void) {
+    if (!swings_knows_process())
+        return false;
     if (filter_mode() != filters)
         atomic_store_explicit(&counts, false, memory_order_relaxed);
-    return atomic_load_explicit(&counts, memory_order_relaxed) &&
-           getpid() == atomic_load_explicit(&process, memory_order_relaxed);
+    return atomic_load_explicit(&counts, memory_order_relaxed);
 }
 
 /* Until the tender is there, each time anew. */

@@ -25,6 +25,10 @@ uint64_t swings_count(void);
 void swings_settle(uint64_t count);
 void swings_fork_in_child(void);
 
+/* False: no handler of forks knows of this process, which vfork() made, say: it may have the memory
+ * of its parent. */
+bool swings_knows_process(void);
+
 /* So much is in use that there may be a fall. */
 bool swings_is_high(void);
 

@@ -248,14 +248,15 @@ static int begin_thread(void) {
     return error;
 }
 
-/* True: it is missing, and the caller's to begin. */
+/* True: it is missing, and the caller's to begin. In memory that is the parent's, too, it would be
+ * gone with this process, and missed there. */
 static bool take_turn(bool waits) {
     uint64_t now_ns = os.now_ns();
     if (waits)
         pthread_mutex_lock(&lock);
     else if (pthread_mutex_trylock(&lock) != 0)
         return false;
-    bool is_due = !tender_is_there && now_ns >= try_at_ns;
+    bool is_due = !tender_is_there && now_ns >= try_at_ns && swings_knows_process();
     if (is_due) {
         tender_is_there = true;
         try_at_ns = now_ns + RETRY_NS;

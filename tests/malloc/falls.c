@@ -212,6 +212,30 @@ static void have_much_after_vfork(size_t size) {
     have_much_once(size);
 }
 
+/* What it shuts itself out of is no matter of the other's. */
+static void have_much_after_one_that_is_shut_in(size_t size) {
+    struct blocks blocks = make(MUCH, size);
+    pid_t child = vfork();
+    if (child == 0) {
+        shut_in(SYS_clone3, SYS_clone);
+        end(blocks);
+        _exit(0);
+    }
+    act_await(child);
+    have_much_once(size);
+}
+
+static void have_much_after_one_with_a_scope(size_t size) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "falls", .scope = true));
+    pid_t child = vfork();
+    if (child == 0) {
+        EXPECT(ebb_step_end(ebb_step_begin(site, 0)) == 0);
+        _exit(0);
+    }
+    act_await(child);
+    have_much_once(size);
+}
+
 static void have_little_often(size_t size) {
     for (unsigned i = 0; i < 40; i++)
         end(make(LITTLE, size));
@@ -262,7 +286,15 @@ static void what_was_freed_goes_while_the_process_rests(void) {
 }
 
 static void a_child_begins_no_thread_in_memory_that_it_shares(void) {
-    static void (*const works[])(size_t) = {have_much_after_vfork};
+    static void (*const works[])(size_t) = {have_much_after_vfork,
+                                            have_much_after_one_with_a_scope};
+    play(works, 2, has_little);
+}
+
+static void what_a_child_in_shared_memory_may_do_is_its_own_affair(void) {
+    static void (*const works[])(size_t) = {have_much_after_one_that_is_shut_in};
+    if (prctl(PR_GET_SECCOMP) != 0)
+        act_skips("there are filters already");
     play(works, 1, has_little);
 }
 
@@ -349,6 +381,7 @@ int main(int count, char **words) {
     static const struct act acts[] = {
         ACT(what_was_freed_goes_while_the_process_rests),
         ACT(a_child_begins_no_thread_in_memory_that_it_shares),
+        ACT(what_a_child_in_shared_memory_may_do_is_its_own_affair),
         ACT(it_goes_again_and_in_children),
         ACT(what_a_parent_had_goes_in_its_child),
         ACT(afterwards_there_is_one_thread_again),
