@@ -4,7 +4,8 @@
  *
  * A store cuts pieces from batches that it keeps; batches it no longer needs go to a list that
  * all stores share; when a pool gives pages back, so do they, all but the page with their link,
- * and are on another list then. First batches are parts of a batch that was cut for them, and stay
+ * and are on another list then. Meanwhile each is on a third one, so that nobody waits for the
+ * system with the lock. First batches are parts of a batch that was cut for them, and stay
  * what they are. Invariant: a piece is in at most one store. Taking can fail, giving cannot.
  */
 #include "pool/piece.h"
@@ -23,6 +24,8 @@ static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units
 
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 static struct ebb_piece *shared; /* batches without an owner, linked by next */
+static size_t shared_count;      /* of these */
+static struct ebb_piece *going;  /* the same; a thread is giving them back */
 static struct ebb_piece *cold;   /* the same; they were given back, and all entries are unused */
 
 static struct ebb_piece *shared_firsts; /* first batches without an owner */
@@ -39,6 +42,23 @@ static struct ebb_piece *pop(struct ebb_piece **list) {
     if (batch)
         *list = batch->next;
     return batch;
+}
+
+static void push(struct ebb_piece **list, struct ebb_piece *batch) {
+    batch->next = *list;
+    *list = batch;
+}
+
+static struct ebb_piece *pop_shared(void) {
+    shared_count -= shared != NULL;
+    return pop(&shared);
+}
+
+/* From the first batch to the last of a list. */
+static void share(struct ebb_piece *first, struct ebb_piece *last, size_t count) {
+    last->next = shared;
+    shared = first;
+    shared_count += count;
 }
 
 /* Of a batch that nobody had: an old name may lead to an entry of it, and shall find one. */
@@ -60,7 +80,7 @@ static struct ebb_piece *acquire_batch(bool first) {
     if (!os.allow(OS_PIECES))
         return NULL;
     pthread_mutex_lock(&sharing);
-    struct ebb_piece *used = pop(first ? &shared_firsts : &shared), *batch = used;
+    struct ebb_piece *used = first ? pop(&shared_firsts) : pop_shared(), *batch = used;
     if (!used)
         batch = first ? cut_first_locked() : pop(&cold);
     pthread_mutex_unlock(&sharing);
@@ -127,8 +147,7 @@ bool piece_make_ready(struct piece_store *store, unsigned count) {
 
 static void share_tail(struct piece_store *store) {
     pthread_mutex_lock(&sharing);
-    store->last->next = shared;
-    shared = store->kept->next;
+    share(store->kept->next, store->last, store->batches - BATCHES_KEPT);
     pthread_mutex_unlock(&sharing);
     store->last = store->kept;
     store->last->next = NULL;
@@ -148,6 +167,7 @@ void piece_wipe(struct piece_store *store) {
     pthread_mutex_lock(&sharing);
     /* some may have been the store's; whoever took others has wiped them */
     wipe_all(shared, PIECES_PER_BATCH);
+    wipe_all(going, PIECES_PER_BATCH);
     wipe_all(shared_firsts, PIECES_IN_FIRST);
     pthread_mutex_unlock(&sharing);
 }
@@ -173,16 +193,37 @@ static bool cool(struct ebb_piece *batch) {
     return true;
 }
 
+static void stop_going(const struct ebb_piece *batch) {
+    struct ebb_piece **place = &going;
+    while (*place != batch)
+        place = &(*place)->next;
+    *place = batch->next;
+}
+
+/* With the lock, which others have meanwhile. False: the system refused. */
+static bool cool_next(void) {
+    struct ebb_piece *batch = pop_shared();
+    push(&going, batch);
+    pthread_mutex_unlock(&sharing);
+    bool is_cold = cool(batch);
+    pthread_mutex_lock(&sharing);
+    stop_going(batch);
+    if (is_cold)
+        push(&cold, batch);
+    else
+        share(batch, batch, 1);
+    return is_cold;
+}
+
+/* No more than there were when it began: others may bring some all the time. */
 bool piece_trim(uint64_t deadline_ns, size_t *most) {
     pthread_mutex_lock(&sharing);
-    while (shared && *most >= PIECES_BATCH_BYTES &&
-           !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
-        struct ebb_piece *batch = pop(&shared);
-        batch->next = cold;
-        cold = batch;
+    for (size_t left = shared_count;
+         left && shared && *most >= PIECES_BATCH_BYTES &&
+         !(deadline_ns && os.now_ns() >= deadline_ns) && cool_next();
+         left--)
         *most -= PIECES_BATCH_BYTES;
-    }
-    bool is_done = !shared;
+    bool is_done = !shared && !going;
     pthread_mutex_unlock(&sharing);
     return is_done;
 }
@@ -191,10 +232,8 @@ void piece_give_up(struct piece_store *store) {
     struct ebb_piece *first = store->first;
     if (first) {
         pthread_mutex_lock(&sharing);
-        if (first != store->last) {
-            store->last->next = shared;
-            shared = first->next;
-        }
+        if (first != store->last)
+            share(first->next, store->last, store->batches - 1);
         first->next = shared_firsts;
         shared_firsts = first;
         pthread_mutex_unlock(&sharing);

@@ -4,7 +4,8 @@
  *
  * Invariant: a map is in at most one store. Batches beyond those a store keeps go to a list that
  * all stores share; when a pool gives pages back, so do they, all but the page with their link, and
- * are on another list then.
+ * are on another list then. Meanwhile each is on none, so that nobody waits for the system with the
+ * lock.
  */
 #include "pool/starts.h"
 #include "base/os.h"
@@ -21,8 +22,10 @@ struct batch {
 };
 
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t shared; /* batches without an owner */
-static uint32_t cold;   /* the same; they were given back */
+static uint32_t shared;     /* batches without an owner */
+static size_t shared_count; /* of these */
+static uint32_t cold;       /* the same; they were given back */
+static size_t going;        /* count of those that threads are giving back */
 
 static struct batch *batch_at(uint32_t name) {
     return (struct batch *)(void *)starts_entries(name);
@@ -46,11 +49,28 @@ static uint32_t pop(uint32_t *list) {
     return name;
 }
 
+static void push(uint32_t *list, uint32_t name) {
+    batch_at(name)->next = *list;
+    *list = name;
+}
+
+static uint32_t pop_shared(void) {
+    shared_count -= shared != 0;
+    return pop(&shared);
+}
+
+/* From the first batch to the last of a list. */
+static void share(uint32_t first, uint32_t last, size_t count) {
+    batch_at(last)->next = shared;
+    shared = first;
+    shared_count += count;
+}
+
 static uint32_t acquire_batch(void) {
     if (!os.allow(OS_PIECES))
         return 0;
     pthread_mutex_lock(&sharing);
-    uint32_t used = pop(&shared), name = used ? used : pop(&cold);
+    uint32_t used = pop_shared(), name = used ? used : pop(&cold);
     pthread_mutex_unlock(&sharing);
     return name ? name : range_carve_starts(BATCH_UNITS);
 }
@@ -106,8 +126,7 @@ void starts_give(struct starts_store *store, uint32_t map, size_t window_bytes) 
 
 static void share_tail(struct starts_store *store) {
     pthread_mutex_lock(&sharing);
-    batch_at(store->last)->next = shared;
-    shared = batch_at(store->kept)->next;
+    share(batch_at(store->kept)->next, store->last, store->batches - BATCHES_KEPT);
     pthread_mutex_unlock(&sharing);
     store->last = store->kept;
     batch_at(store->last)->next = 0;
@@ -125,8 +144,7 @@ void starts_forget_all(struct starts_store *store) {
 void starts_give_up(struct starts_store *store) {
     if (store->last) {
         pthread_mutex_lock(&sharing);
-        batch_at(store->last)->next = shared;
-        shared = store->first;
+        share(store->first, store->last, store->batches);
         pthread_mutex_unlock(&sharing);
     }
     *store = (struct starts_store){0};
@@ -140,17 +158,30 @@ static bool cool(uint32_t name) {
     return os.give_back((void *)from, to - from) == 0;
 }
 
+/* With the lock, which others have meanwhile. False: the system refused. */
+static bool cool_next(void) {
+    uint32_t name = pop_shared();
+    going++;
+    pthread_mutex_unlock(&sharing);
+    bool is_cold = cool(name);
+    pthread_mutex_lock(&sharing);
+    going--;
+    if (is_cold)
+        push(&cold, name);
+    else
+        share(name, name, 1);
+    return is_cold;
+}
+
+/* No more than there were when it began: others may bring some all the time. */
 bool starts_trim(uint64_t deadline_ns, size_t *most) {
     size_t bytes = (size_t)BATCH_UNITS * RANGE_STARTS_UNIT;
     pthread_mutex_lock(&sharing);
-    while (shared && *most >= bytes && !(deadline_ns && os.now_ns() >= deadline_ns) &&
-           cool(shared)) {
-        uint32_t name = pop(&shared);
-        batch_at(name)->next = cold;
-        cold = name;
+    for (size_t left = shared_count; left && shared && *most >= bytes &&
+                                     !(deadline_ns && os.now_ns() >= deadline_ns) && cool_next();
+         left--)
         *most -= bytes;
-    }
-    bool is_done = !shared;
+    bool is_done = !shared && !going;
     pthread_mutex_unlock(&sharing);
     return is_done;
 }

@@ -9,7 +9,9 @@
 #include "base/os.h"
 #include "pool/range.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 static bool refuse_pieces(enum os_acquisition what) {
     return what != OS_PIECES;
@@ -180,6 +182,61 @@ static void batches_beyond_those_kept_go_to_other_stores(void **state) {
     piece_forget_all(&other);
 }
 
+static unsigned waited; /* threads that did not end while the system worked */
+
+static void *take_many(void *unused) {
+    struct piece_store store = {0};
+    for (unsigned i = 0; i < 3 * PIECES_PER_BATCH; i++)
+        assert_non_null(piece_take(&store));
+    piece_give_up(&store);
+    return unused;
+}
+
+/* The system takes its time: until another thread has had pieces, or for seconds. */
+static int give_back_slowly(void *addr, size_t bytes) {
+    static pthread_t thread;
+    static bool is_there;
+    struct timespec until;
+    if (!is_there)
+        assert_int_equal(pthread_create(&thread, NULL, take_many, NULL), 0);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    is_there = pthread_timedjoin_np(thread, NULL, &until) != 0;
+    waited += is_there;
+    return waited ? -1 : real_os.give_back(addr, bytes);
+}
+
+static void nobody_waits_while_the_system_takes_pages(void **state) {
+    size_t most = PIECES_BATCH_BYTES;
+    take_many(NULL);
+    os.give_back = give_back_slowly;
+    assert_false(piece_trim(0, &most));
+    assert_int_equal(waited, 0);
+    assert_int_equal(most, 0);
+}
+
+static struct piece_store wiped;
+
+/* Its owner begins anew while the system has it, and does not take it. */
+static int wipe_and_refuse(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    piece_wipe(&wiped);
+    return -1;
+}
+
+static void what_is_just_going_is_wiped(void **state) {
+    struct ebb_piece *piece = NULL;
+    size_t most = SIZE_MAX;
+    for (unsigned i = 0; i < 2 * PIECES_PER_BATCH; i++)
+        assert_non_null(piece_take(&wiped));
+    piece = wiped.first->next + PIECES_PER_BATCH / 2;
+    piece_put_state(piece, PIECE_BLOCK);
+    piece_give_up(&wiped);
+    os.give_back = wipe_and_refuse;
+    assert_false(piece_trim(0, &most));
+    assert_int_equal(piece->state, PIECE_UNUSED);
+}
+
 static void splitting_and_absorbing_keep_the_chain(void **state) {
     struct piece_store store = {0};
     struct ebb_piece *a = piece_take(&store), *b = piece_take(&store), *c = piece_take(&store);
@@ -227,6 +284,8 @@ int main(void) {
         PIECE_TEST(first_batches_stay_first_batches),
         PIECE_TEST(what_a_store_gave_up_is_wiped_with_it),
         PIECE_TEST(batches_beyond_those_kept_go_to_other_stores),
+        PIECE_TEST(nobody_waits_while_the_system_takes_pages),
+        PIECE_TEST(what_is_just_going_is_wiped),
         PIECE_TEST(splitting_and_absorbing_keep_the_chain),
         PIECE_TEST(lists_unlink_first_last_and_middle),
     };
