@@ -11,7 +11,8 @@
  * about, which the same one has done by then, and the fence is about both.
  *
  * Guarding takes the pool's lock; looking whether they are passed does not, since the thread that
- * ends a lease has it alone. Invariant: a lease that is not held has no guards; its fences keep
+ * ends a lease has it alone. To hold a device may take the driver long, and so may to leave it:
+ * neither is done with the lock. Invariant: a lease that is not held has no guards; its fences keep
  * their events, so a steady loop makes none.
  */
 #include "handoff/guard.h"
@@ -39,15 +40,36 @@ static struct lease_guard *find_guard(struct ebb_lease *lease, int device, void 
     return NULL;
 }
 
-static int guard_locked(struct ebb_lease *lease, int device, void *stream) {
+/* What is taken before the lock, and left after it. */
+struct holds {
+    struct cuda_hold taken, left;
+};
+
+#define NEEDS_HOLD 1
+
+/* A fence that was about another device is done. */
+static int begin_fence(struct lease_guard *guard, int device, struct holds *holds) {
+    int result =
+        fence_is_unused(&guard->fence) ? 0 : fence_end_event(&guard->fence, &holds->left);
+    if (!result)
+        result = fence_begin(&guard->fence, &holds->taken);
+    if (!result)
+        guard->device = device;
+    return result;
+}
+
+/* 0, NEEDS_HOLD, or the error. */
+static int guard_locked(struct ebb_lease *lease, int device, void *stream, struct holds *holds) {
     struct lease_guard *guard = find_guard(lease, device, stream);
     if (!guard)
         return error_latest();
-    if (guard->device != device && ebb_fence_end(&guard->fence) != 0) /* it is done */
-        return error_latest();
-    guard->device = device;
+    bool begins = guard->device != device || fence_is_unused(&guard->fence);
+    if (begins && !holds->taken.context)
+        return NEEDS_HOLD;
     bool is_new = guard == &lease->guards[lease->guarded];
-    int result = is_new ? 0 : fence_await(&guard->fence, stream);
+    int result = begins   ? begin_fence(guard, device, holds)
+                 : is_new ? 0
+                          : fence_await(&guard->fence, stream);
     if (!result)
         result = ebb_fence_record(&guard->fence, device, stream);
     if (result)
@@ -58,20 +80,31 @@ static int guard_locked(struct ebb_lease *lease, int device, void *stream) {
     return 0;
 }
 
+static int guard_with(struct ebb_lease *lease, int device, void *stream, struct holds *holds) {
+    struct shared *shared = lease->table->shared;
+    shared_lock(shared);
+    (void)shared_settle_locked(shared); /* this may be all that the process does for long */
+    int result = guard_locked(lease, device, stream, holds);
+    shared_unlock(shared);
+    return result;
+}
+
 int ebb_lease_guard(struct ebb_lease *lease, int device, void *stream) {
+    struct holds holds = {{.context = NULL}, {.context = NULL}};
     if (!lease)
         return error_set(EBB_E_ARGUMENT, "no lease for device %d to read", device);
-    struct shared *shared = lease->table->shared;
     if (lease->table->forks != fork_count())
         return error_set(EBB_E_STALE, "the lease of slot %u is of the process that this one was "
                          "forked from", lease->slot);
     int result = cuda_start(); /* with no lock held */
-    if (result)
-        return result;
-    shared_lock(shared);
-    (void)shared_settle_locked(shared); /* this may be all that the process does for long */
-    result = guard_locked(lease, device, stream);
-    shared_unlock(shared);
+    if (!result)
+        result = guard_with(lease, device, stream, &holds);
+    if (result == NEEDS_HOLD)
+        result = cuda_take(&holds.taken, device);
+    if (!result && holds.taken.context)
+        result = guard_with(lease, device, stream, &holds);
+    cuda_leave(&holds.taken);
+    cuda_leave(&holds.left);
     return result;
 }
 

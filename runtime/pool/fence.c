@@ -24,32 +24,38 @@ static struct fence fence_of(const struct ebb_fence *place) {
     return fence;
 }
 
-static int make(struct fence *fence, int device) {
-    *fence = (struct fence){.event = NULL};
-    int result = cuda_take(&fence->hold, device);
+int fence_begin(struct ebb_fence *place, struct cuda_hold *hold) {
+    struct fence fence = {.hold = *hold};
+    int result = cuda_event_new(&fence.hold, &fence.event);
     if (result)
         return result;
-    result = cuda_event_new(&fence->hold, &fence->event);
-    if (result)
-        cuda_leave(&fence->hold);
-    return result;
+    memcpy(place, &fence, sizeof fence);
+    hold->context = NULL;
+    return 0;
 }
 
-static int end(struct fence *fence) {
-    int result = cuda_event_end(&fence->hold, fence->event);
-    if (!result)
-        cuda_leave(&fence->hold);
-    return result;
+int fence_end_event(struct ebb_fence *place, struct cuda_hold *hold) {
+    struct fence fence = fence_of(place);
+    int result = cuda_event_end(&fence.hold, fence.event);
+    if (result)
+        return result;
+    *hold = fence.hold;
+    memset(place, 0, sizeof *place);
+    return 0;
+}
+
+bool fence_is_unused(const struct ebb_fence *place) {
+    return !fence_of(place).event;
 }
 
 /* An event that was never recorded is done, so the fence says what it said if recording fails. */
 static int record_first(struct ebb_fence *place, int device, void *stream) {
-    struct fence fence;
-    int result = make(&fence, device);
-    if (result)
-        return result;
-    memcpy(place, &fence, sizeof fence);
-    return cuda_event_record(&fence.hold, fence.event, stream);
+    struct cuda_hold hold = {.context = NULL};
+    int result = cuda_take(&hold, device);
+    if (!result)
+        result = fence_begin(place, &hold);
+    cuda_leave(&hold);
+    return result ? result : ebb_fence_record(place, device, stream);
 }
 
 int ebb_fence_record(struct ebb_fence *place, int device, void *stream) {
@@ -81,10 +87,9 @@ int ebb_fence_is_done(struct ebb_fence *place) {
 int ebb_fence_end(struct ebb_fence *place) {
     if (!place)
         return error_set(EBB_E_ARGUMENT, "the end of a NULL fence");
-    struct fence fence = fence_of(place);
-    int result = fence.event ? end(&fence) : 0;
-    if (!result)
-        memset(place, 0, sizeof *place);
+    struct cuda_hold hold = {.context = NULL};
+    int result = fence_is_unused(place) ? 0 : fence_end_event(place, &hold);
+    cuda_leave(&hold);
     return result;
 }
 

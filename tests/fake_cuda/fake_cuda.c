@@ -65,15 +65,15 @@ static int misused(int code, const char *what) {
 
 /* ---- every call ---- */
 
-static void (*in_calls)(void);
+static void (*in_calls)(const char *name);
 
-void fake_cuda_in_calls(void (*call)(void)) {
+void fake_cuda_in_calls(void (*call)(const char *name)) {
     in_calls = call;
 }
 
 static int begin(const char *name) {
     if (in_calls)
-        in_calls();
+        in_calls(name);
     pthread_mutex_lock(&lock);
     calls++;
     if (fail_nth && (calls == fail_nth || (fail_all && calls > fail_nth))) {

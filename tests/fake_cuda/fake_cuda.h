@@ -58,8 +58,9 @@ void fake_cuda_misalign(bool misalign);
 /* Called before a helper is forked; NULL: nothing is. */
 void fake_cuda_before_fork(void (*call)(void));
 
-/* Called by each call of the driver, without the fake's lock: a driver allocates. NULL: nothing. */
-void fake_cuda_in_calls(void (*call)(void));
+/* Called by each call of the driver with its name, without the fake's lock: a driver allocates.
+ * NULL: nothing. */
+void fake_cuda_in_calls(void (*call)(const char *name));
 
 /* Lets all streams run. */
 void fake_cuda_run(void);
