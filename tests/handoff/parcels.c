@@ -30,6 +30,30 @@ static void what_is_sent_arrives(void **state) {
     pool_end(pool);
 }
 
+/* After the highest number of a generation comes 0; a parcel of any that was before is stale. */
+static void generations_begin_again(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcels[5];
+    uint32_t generation = WORD_GENERATIONS - 3;
+    atomic_store(&shared_record(&pool->shared->slots[0])->word,
+                 word_make(SLOT_FREE, generation, 0));
+    for (unsigned round = 0; round < 5; round++) {
+        parcels[round] = send_pattern(pool, 5000, round);
+        generation = (generation + 1) % WORD_GENERATIONS;
+        assert_int_equal(parcels[round].generation, generation);
+        assert_states(pool, 0, 1, 0);
+        for (unsigned old = 0; old < round; old++)
+            assert_true(!ebb_parcel_open(pool, &parcels[old]) &&
+                        ebb_last_error() == EBB_E_STALE);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcels[round]);
+        assert_true(lease && lease_holds(lease, 5000, round));
+        ebb_lease_drop(lease);
+        assert_states(pool, 0, 0, 0);
+    }
+    assert_int_equal(generation, 2);
+    pool_end(pool);
+}
+
 static void a_region_that_closes_frees_its_slot(void **state) {
     ebb_pool *pool = shared_pool(2, SLOT_BYTES);
     for (unsigned round = 0; round < 10; round++) {
@@ -461,6 +485,7 @@ int main(int count, char **arguments) {
         return duo_executed(arguments[2], arguments[3], work);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_sent_arrives),
+        cmocka_unit_test(generations_begin_again),
         cmocka_unit_test(a_region_that_closes_frees_its_slot),
         cmocka_unit_test(children_and_small_blocks_come_along),
         cmocka_unit_test(a_survivor_is_the_root_of_its_parcel),
