@@ -16,7 +16,10 @@
  * the block.
  *
  * Memory of a device comes and goes in slabs (2 MiB at first, then as much as there is already, up
- * to 64 MiB). A trim gives back those that are wholly free.
+ * to 64 MiB). A trim gives back those that are wholly free, as ends of steps do that leave too much
+ * cached, unless the pool was made with `keep_all`. The driver waits then for all work of the
+ * device, and others that need memory of the pool, or fork, wait for that. So a function that a
+ * stream calls on the host (cuLaunchHostFunc()) must not use such a pool.
  *
  * ebb needs no toolkit to be built. The CUDA driver (libcuda.so.1, or what the environment's
  * EBB_CUDA_LIBRARY names) is loaded at the first call that needs it; without one, or without a
