@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fork_locks.c - a fork takes every lock that a thread may hold in the middle of a scope, in order
- * (see locks.h): while scopes, pools and reports are at work. Those of the library itself it takes
- * from the start, since another thread may be about to open the first scope.
+ * (see locks.h): while scopes, pools, leases and reports are at work. Those of the library itself
+ * it takes from the start, since another thread may be about to open the first scope.
  */
 #include <stdbool.h>
 
@@ -37,6 +37,24 @@ static void exhaust(void) {
     ebb_report_on_exhausted(NULL, NULL);
 }
 
+/* By a pool that lives on: a lock that is gone no fork can take. */
+static void hand_off(void) {
+    ebb_pool *pool =
+        ebb_pool_create(EBB_POOL_OPTIONS(.name = "shared", .kind = EBB_KIND_SHARED, .slots = 2));
+    for (unsigned round = 0; round < 3; round++) {
+        ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
+        void *block = ebb_region_alloc(region, 3000000, 64);
+        struct ebb_parcel parcel;
+        EXPECT(ebb_region_send(region, block, &parcel) == 0);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        EXPECT(lease && ebb_lease_of(ebb_lease_root(lease, NULL)) == lease);
+        ebb_lease_drop(lease);
+        ebb_lease_drop(lease);
+        (void)ebb_pool_reclaim(pool, false);
+        EXPECT(ebb_pool_trim(pool, 0) > 0);
+    }
+}
+
 static void work(ebb_site *site) {
     for (unsigned round = 0; round < 40; round++) {
         ebb_step outer = ebb_step_begin(site, 0), inner = ebb_step_begin(site, round % 3);
@@ -46,6 +64,7 @@ static void work(ebb_site *site) {
         EXPECT(ebb_step_end(outer) == 0);
     }
     exhaust();
+    hand_off();
     malloc_trim(0);
 }
 
