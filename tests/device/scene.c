@@ -45,6 +45,23 @@ ebb_pool *device_pool(int device) {
     return pool;
 }
 
+struct ebb_parcel batch(ebb_pool *pool, size_t bytes, int value) {
+    struct ebb_parcel parcel;
+    ebb_region region = OPEN(.pool = pool);
+    void *block = ebb_region_alloc(region, bytes, 64);
+    assert_non_null(block);
+    memset(block, value, bytes);
+    assert_int_equal(ebb_region_send(region, block, &parcel), 0);
+    return parcel;
+}
+
+ebb_lease *opened(ebb_pool *pool, size_t bytes, int value) {
+    struct ebb_parcel parcel = batch(pool, bytes, value);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_non_null(lease);
+    return lease;
+}
+
 int gpu_open(void **state) {
     static struct gpu gpu;
     gpu.pool = device_pool(0);

@@ -22,6 +22,10 @@ bool driver_was_refused(const char *function);
 /* A pool of that device's memory. */
 ebb_pool *device_pool(int device);
 
+/* A batch of one block, filled with `value`, sent by that pool; and opened there. */
+struct ebb_parcel batch(ebb_pool *pool, size_t bytes, int value);
+ebb_lease *opened(ebb_pool *pool, size_t bytes, int value);
+
 /* What tests of device 0 begin with; nothing is left when they end. */
 struct gpu {
     ebb_pool *pool;

@@ -8,7 +8,6 @@
 #include "scene.h"
 
 #include "base/os.h"
-#include "pool/shared.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,24 +28,6 @@ static ebb_pool *shared_pool(unsigned slots) {
                           .slots = slots, .slot_bytes = 64 * MIB);
     assert_non_null(pool);
     return pool;
-}
-
-/* A batch of one block, filled with `value`, sent. */
-static struct ebb_parcel batch(ebb_pool *pool, size_t bytes, int value) {
-    struct ebb_parcel parcel;
-    ebb_region region = OPEN(.pool = pool);
-    void *block = ebb_region_alloc(region, bytes, 64);
-    assert_non_null(block);
-    memset(block, value, bytes);
-    assert_int_equal(ebb_region_send(region, block, &parcel), 0);
-    return parcel;
-}
-
-static ebb_lease *opened(ebb_pool *pool, size_t bytes, int value) {
-    struct ebb_parcel parcel = batch(pool, bytes, value);
-    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
-    assert_non_null(lease);
-    return lease;
 }
 
 static size_t pinned_bytes(ebb_pool *pool) {
@@ -234,36 +215,6 @@ static void a_guarded_slot_is_free_when_the_device_is_done(void **state) {
     assert_int_equal(driver_state().events, 2); /* used again */
     fake_cuda_stall(false);
     pool_end(pool);
-    assert_driver_is_empty();
-}
-
-static ebb_pool *watched;
-static unsigned holds; /* taken and left while its lock was free */
-
-/* To hold a device may take a driver long, and so may to leave it. */
-static void expect_no_lock(const char *call) {
-    if (!strstr(call, "PrimaryCtx"))
-        return;
-    assert_int_equal(pthread_mutex_trylock(&watched->shared->lock), 0);
-    pthread_mutex_unlock(&watched->shared->lock);
-    holds++;
-}
-
-/* The fence of the first device is ended for the second one's. */
-static void who_guards_takes_and_leaves_devices_without_the_lock(void **state) {
-    watched = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 64 * MIB);
-    for (int device = 0; device < 2; device++) {
-        ebb_lease *lease = opened(watched, 1000, 1);
-        fake_cuda_in_calls(expect_no_lock);
-        for (int again = 0; again < 3; again++)
-            assert_int_equal(ebb_lease_guard(lease, device, NULL), 0);
-        fake_cuda_in_calls(NULL);
-        assert_int_equal(holds, device ? 3 : 1);
-        assert_int_equal(driver_state().contexts, 1);
-        fake_cuda_run();
-        ebb_lease_drop(lease);
-    }
-    pool_end(watched);
     assert_driver_is_empty();
 }
 
@@ -564,7 +515,6 @@ int main(void) {
         cmocka_unit_test(who_read_a_slot_may_write_it_whatever_the_driver_says),
         cmocka_unit_test(a_slot_that_a_device_reads_is_not_used_again),
         cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
-        cmocka_unit_test(who_guards_takes_and_leaves_devices_without_the_lock),
         cmocka_unit_test(a_lease_is_found_by_its_addresses),
         cmocka_unit_test(guards_are_refused_where_they_make_no_sense),
         cmocka_unit_test(each_thread_has_a_stream_of_that_name),
