@@ -19,6 +19,7 @@
 
 #include "../churn/compiler.h"
 #include "base/name.h"
+#include "complain.h"
 #include "options.h"
 #include "play.h"
 #include "said.h"
@@ -119,7 +120,7 @@ static uint64_t count_steps(const struct check *check) {
     return steps;
 }
 
-static int complain(const struct check *check, const char *what) {
+static int refuse(const struct check *check, const char *what) {
     fprintf(stderr, "ebb budget: %s: %s\n", check->name, what);
     return EXIT_BAD_INPUT;
 }
@@ -128,7 +129,7 @@ static int check_script(struct check *check) {
     const struct stage stage = {.sites = check->sites, .on_end = on_end, .context = check};
     int code = EXIT_BAD_INPUT;
     if (!make_sites(check) || !play(check->script, &stage))
-        complain(check, ebb_last_error_text());
+        refuse(check, ebb_last_error_text());
     else
         code = check->over ? EXIT_OVER : EXIT_SUCCESS;
     if (check->over > SHOWN_MOST)
@@ -164,7 +165,7 @@ static int check_trace(struct check *check, const struct ebb_trace *trace) {
     char fault[COMPILER_ERROR_MAX];
     int code;
     if (compiler_run(trace, &compiled, fault) != 0)
-        return complain(check, fault);
+        return refuse(check, fault);
     check->script = compiled.script;
     if (knows_kind(check->script, check->options->kind))
         code = check_script(check);
@@ -207,6 +208,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    complain_as("ebb budget");
     said_begin();
     return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb budget");
 }

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "complain.h"
+
 void options_help(void) {
     puts("usage: ebb budget [OPTION...] TRACE...\n\n"
          "Replays each trace once, with ebb, and fails if a step costs more than it may:\n\n"
@@ -18,23 +20,23 @@ void options_help(void) {
          "  --promoted N     bytes that a step leaves to its parent, copied or relinked\n"
          "  --reserved N     bytes of pages that a step holds at once\n"
          "  --site KIND      only steps of this kind have the budget; the others none\n"
-         "  --help           this text\n\n"
+         "  -h, --help       this text\n\n"
          "Exit codes: 0 no step is over its budget; 1 one is; 2 bad arguments or files");
 }
 
-static int complain(const char *what, const char *value) {
-    fprintf(stderr, "ebb budget: %s: %s (--help tells more)\n", what, value);
+static int refuse(const char *what, const char *value) {
+    complain("%s: %s (--help tells more)", what, value);
     return -1;
 }
 
 static int take_bound(uint64_t *bound, const char *text, const char *complaint) {
     char *end = NULL;
     if (*bound)
-        return complain("a second budget of one kind", text);
+        return refuse("a second budget of one kind", text);
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || *end || text[0] < '0' || text[0] > '9' || value == 0)
-        return complain(complaint, text);
+        return refuse(complaint, text);
     *bound = value;
     return 0;
 }
@@ -42,7 +44,7 @@ static int take_bound(uint64_t *bound, const char *text, const char *complaint) 
 /* One that is not looked at would pass. */
 static int take_kind(const char **kind, const char *name) {
     if (*kind)
-        return complain("a second --site", name);
+        return refuse("a second --site", name);
     *kind = name;
     return 0;
 }
@@ -71,14 +73,15 @@ int options_parse(struct options *options, int argc, char **argv) {
         {"reserved", 1, NULL, 'r'}, {"site", 1, NULL, 's'},        {"help", 0, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     *options = (struct options){0};
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
-        if (take_option(options, option, optarg) != 0)
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;)
+        if (option == '?' || option == ':' ? !complain_of_option(option, argv, known)
+                                           : take_option(options, option, optarg) != 0)
             return -1;
     options->paths = argv + optind;
     options->path_count = argc - optind;
     if (options->help)
         return 0;
     if (!has_bound(&options->budget))
-        return complain("missing", "a budget, as --bytes N");
-    return options->path_count ? 0 : complain("missing", "a trace");
+        return refuse("missing", "a budget, as --bytes N");
+    return options->path_count ? 0 : refuse("missing", "a trace");
 }

@@ -21,6 +21,7 @@
 
 #include "allocator.h"
 #include "bench.h"
+#include "complain.h"
 #include "derive.h"
 #include "folder.h"
 #include "json.h"
@@ -31,11 +32,6 @@
 #include "tsv.h"
 
 enum { EXIT_SOME_FAILED = 1, EXIT_BAD_INPUT = 2 };
-
-static int complain(const char *what) {
-    fprintf(stderr, "churn: %s\n", what);
-    return EXIT_BAD_INPUT;
-}
 
 /* Takes out allocators that this machine does not have; -1 if the user asked for one by name. */
 static int check_allocators(struct options *options) {
@@ -48,10 +44,10 @@ static int check_allocators(struct options *options) {
             continue;
         }
         missing++;
-        fprintf(stderr, "churn: %s: %s not found (%s%s)%s\n", allocator->name, allocator->library,
-                allocator->package ? "Debian package " : "it belongs beside this program",
-                allocator->package ? allocator->package : "",
-                options->chosen ? "" : ": left out");
+        complain("%s: %s not found (%s%s)%s", allocator->name, allocator->library,
+                 allocator->package ? "Debian package " : "it belongs beside this program",
+                 allocator->package ? allocator->package : "",
+                 options->chosen ? "" : ": left out");
     }
     options->allocator_count = kept;
     return (missing && options->chosen) || kept == 0 ? -1 : 0;
@@ -70,10 +66,8 @@ static void refuse_second(struct bench *bench, struct workload *workload) {
 }
 
 static bool is_apart(const char *output, const char *other) {
-    if (!output || !other || !output_is_one_file(output, other))
-        return true;
-    fprintf(stderr, "churn: %s: is %s, too\n", output, other);
-    return false;
+    return !output || !other || !output_is_one_file(output, other) ||
+           complain("%s: is %s, too", output, other);
 }
 
 /* Nothing is written over a trace. */
@@ -108,13 +102,10 @@ static int read_workloads(struct bench *bench) {
         workload_read(workload, folder.path[i], bench->options.quick);
         refuse_second(bench, workload);
         if (workload->fault[0])
-            fprintf(stderr, "churn: %s: %s\n", folder.path[i], workload->fault);
+            complain("%s: %s", folder.path[i], workload->fault);
     }
     folder_free(&folder);
-    if (bench->workload && bench->failure)
-        return 0;
-    complain("out of memory");
-    return -1;
+    return bench->workload && bench->failure ? 0 : (complain("out of memory"), -1);
 }
 
 /* Each trace keeps its script open, and a folder may hold more than a process has usually. */
@@ -141,20 +132,26 @@ static bool anything_failed(const struct bench *bench) {
     return count_good(bench) < bench->workload_count;
 }
 
+static int fail(const char *why) {
+    complain("%s", why);
+    return EXIT_BAD_INPUT;
+}
+
 /* Replays all; returns an exit code. */
 static int replay(struct bench *bench) {
     raise_limit_of_files();
     if (check_allocators(&bench->options) != 0 || read_workloads(bench) != 0)
         return EXIT_BAD_INPUT;
-    if (count_good(bench) == 0)
-        return complain("no trace that could be replayed");
+    if (count_good(bench) == 0) /* of one it was said why */
+        return bench->workload_count == 1 ? EXIT_BAD_INPUT
+                                          : fail("no trace that could be replayed");
     if (bench->options.touch && bench->options.spike)
         workload_make_spike(&bench->workload[bench->workload_count++]);
     rounds_run(bench);
     if (!samples_close(&bench->samples) || !derive_rows(bench) || !target_judge(bench))
-        return complain("out of memory");
+        return fail("out of memory");
     if (bench->samples.row_count == 0)
-        return complain("nothing could be measured");
+        return fail("nothing could be measured");
     summary_print(bench);
     return anything_failed(bench) ? EXIT_SOME_FAILED : EXIT_SUCCESS;
 }
@@ -221,6 +218,8 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    complain_as("churn");
     said_begin();
-    return said_end(run(argc, argv), EXIT_SOME_FAILED, "churn");
+    int code = run(argc, argv);
+    return said_end(code, EXIT_SOME_FAILED, complain_speaker());
 }

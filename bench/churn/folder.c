@@ -15,8 +15,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int complain(const char *path, const char *reason) {
-    fprintf(stderr, "churn: %s: %s\n", path, reason);
+#include "complain.h"
+
+static int refuse(const char *path, const char *reason) {
+    complain("%s: %s", path, reason);
     return -1;
 }
 
@@ -44,7 +46,7 @@ static int take_entry(struct folder *folder, const char *path, const char *name)
         folder->path[folder->count++] = full;
         return 0;
     }
-    complain(full, "no ordinary file: left out");
+    refuse(full, "no ordinary file: left out");
     free(full);
     return 0;
 }
@@ -59,13 +61,13 @@ static int take_entries(struct folder *folder, const char *path, struct dirent *
         free(entry[i]);
     }
     free(entry);
-    return result == 0 ? 0 : complain(path, "out of memory");
+    return result == 0 ? 0 : refuse(path, "out of memory");
 }
 
 static int take_file(struct folder *folder, const char *path) {
     folder->path = calloc(1, sizeof *folder->path);
     if (!folder->path || !(folder->path[0] = strdup(path)))
-        return complain(path, "out of memory");
+        return refuse(path, "out of memory");
     folder->count = 1;
     return 0;
 }
@@ -75,17 +77,17 @@ int folder_list(struct folder *folder, const char *path) {
     struct stat what;
     *folder = (struct folder){.count = 0};
     if (stat(path, &what) != 0)
-        return complain(path, strerror(errno));
+        return refuse(path, strerror(errno));
     if (!S_ISDIR(what.st_mode))
         return take_file(folder, path);
     int count = scandir(path, &entry, is_trace, alphasort);
     if (count < 0)
-        return complain(path, strerror(errno));
+        return refuse(path, strerror(errno));
     int result = count ? take_entries(folder, path, entry, count) : 0;
     if (count == 0)
         free(entry);
     if (result == 0 && folder->count == 0)
-        result = complain(path, "no *.trace.gz file in this folder");
+        result = refuse(path, "no *.trace.gz file in this folder");
     if (result != 0)
         folder_free(folder);
     return result;

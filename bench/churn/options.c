@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "complain.h"
 
 enum { ROUNDS_DEFAULT = 5, ROUNDS_QUICK = 3, ROUNDS_MAX = 1000 };
 
@@ -32,11 +33,12 @@ void options_help(void) {
            "  --json FILE        write rows, machine, series and histograms there\n"
            "  --add-rows FILE    rows of another benchmark (TSV) to put into both files\n"
            "  --no-replay        replay nothing; only write the files\n"
-           "  --help             this text\n", ROUNDS_DEFAULT, ROUNDS_QUICK);
+           "  --as NAME          what stands in front of messages (churn)\n"
+           "  -h, --help         this text\n", ROUNDS_DEFAULT, ROUNDS_QUICK);
 }
 
-static int complain(const char *what, const char *value) {
-    fprintf(stderr, "churn: %s: %s (--help tells more)\n", what, value);
+static int refuse(const char *what, const char *value) {
+    complain("%s: %s (--help tells more)", what, value);
     return -1;
 }
 
@@ -64,10 +66,10 @@ static int take_allocators(struct options *options, const char *list) {
         if (number < 0) {
             char name[64];
             snprintf(name, sizeof name, "%.*s", length, at);
-            return complain("--allocators: no such allocator", name);
+            return refuse("--allocators: no such allocator", name);
         }
         if (is_listed(options, number))
-            return complain("--allocators: named twice", allocators[number].name);
+            return refuse("--allocators: named twice", allocators[number].name);
         insert(options, number);
         at += length;
         if (*at == '\0')
@@ -80,7 +82,7 @@ static int take_rounds(struct options *options, const char *text) {
     errno = 0;
     long rounds = strtol(text, &end, 10);
     if (errno || !isdigit((unsigned char)text[0]) || *end || rounds < 1 || rounds > ROUNDS_MAX)
-        return complain("--rounds: not a number from 1 to 1000", text);
+        return refuse("--rounds: not a number from 1 to 1000", text);
     options->rounds = (int)rounds;
     return 0;
 }
@@ -98,6 +100,7 @@ static int take_option(struct options *options, int option, char *value) {
     case 'j': options->json = value; return 0;
     case 'm': options->add_rows = value; return 0;
     case 'x': options->replay = false; return 0;
+    case 'c': complain_as(value); return 0;
     case 'h': options->help = true; return 0;
     default: return -1;
     }
@@ -115,16 +118,17 @@ int options_parse(struct options *options, int argc, char **argv) {
         {"traces", 1, NULL, 't'},   {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'},
         {"quick", 0, NULL, 'q'},    {"no-touch", 0, NULL, 'n'},   {"tsv", 1, NULL, 'v'},
         {"json", 1, NULL, 'j'},     {"add-rows", 1, NULL, 'm'},   {"no-replay", 0, NULL, 'x'},
-        {"no-plan", 0, NULL, 'p'},  {"no-spike", 0, NULL, 's'},  {"help", 0, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+        {"no-plan", 0, NULL, 'p'},  {"no-spike", 0, NULL, 's'},   {"as", 1, NULL, 'c'},
+        {"help", 0, NULL, 'h'},     {NULL, 0, NULL, 0}};
     set_defaults(options);
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
-        if (take_option(options, option, optarg) != 0)
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;)
+        if (option == '?' || option == ':' ? !complain_of_option(option, argv, known)
+                                           : take_option(options, option, optarg) != 0)
             return -1;
     if (optind < argc)
-        return complain("superfluous argument", argv[optind]);
+        return refuse("superfluous argument", argv[optind]);
     if (!options->traces && options->replay && !options->help)
-        return complain("missing", "--traces DIR");
+        return refuse("missing", "--traces DIR");
     if (options->rounds == 0)
         options->rounds = options->quick ? ROUNDS_QUICK : ROUNDS_DEFAULT;
     return 0;

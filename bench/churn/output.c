@@ -18,9 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool complain(const char *path, int reason) {
-    fprintf(stderr, "churn: %s: %s\n", path, strerror(reason));
-    return false;
+#include "complain.h"
+
+static bool refuse(const char *path, int reason) {
+    return complain("%s: %s", path, strerror(reason));
 }
 
 /* Of what is not there: why nothing can be put into its folder, or 0. */
@@ -41,7 +42,7 @@ bool output_possible(const char *path) {
         reason = EISDIR;
     else if (there && access(path, W_OK) != 0)
         reason = errno;
-    return reason == 0 || complain(path, reason);
+    return reason == 0 || refuse(path, reason);
 }
 
 /* ---- names ---- */
@@ -164,7 +165,7 @@ static int put_somehow(const struct output *output) {
 bool output_begin(struct output *output, const char *path) {
     *output = (struct output){.path = path};
     output->file = open_memstream(&output->text, &output->bytes);
-    return output->file || complain(path, errno);
+    return output->file || refuse(path, errno);
 }
 
 int output_end(struct output *output) {
@@ -173,5 +174,5 @@ int output_end(struct output *output) {
     if (!reason)
         reason = put_somehow(output);
     free(output->text);
-    return reason == 0 || complain(output->path, reason) ? 0 : -1;
+    return reason == 0 || refuse(output->path, reason) ? 0 : -1;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/name.h"
+#include "complain.h"
 
 enum { BAR_WIDTH = 30, LINE_MAX_BYTES = 384, COLUMNS_USUAL = 80, REDRAW_NS = 100000000 };
 
@@ -79,7 +80,7 @@ static void say_line(struct progress *progress, double share) {
     if (tenth == progress->tenth)
         return;
     progress->tenth = tenth;
-    fprintf(stderr, "churn: %d %% done, about %u s left\n", tenth * 10, seconds_left(progress));
+    complain("%d %% done, about %u s left", tenth * 10, seconds_left(progress));
 }
 
 void progress_step(struct progress *progress, double work, const char *what) {

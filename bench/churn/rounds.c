@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "process.h"
 #include "progress.h"
 
@@ -56,8 +57,8 @@ static void give_up(struct schedule *schedule, int workload, int nth, const char
         return;
     *failure = strdup(fault);
     progress_wipe(&schedule->progress);
-    fprintf(stderr, "churn: %s: %s: %s\n", bench->workload[workload].id,
-            allocators[bench->options.allocator[nth]].name, fault);
+    complain("%s: %s: %s", bench->workload[workload].id,
+             allocators[bench->options.allocator[nth]].name, fault);
 }
 
 /* Waits for the process that was started first. */

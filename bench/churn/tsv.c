@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "complain.h"
 #include "output.h"
 
 enum { FIELDS = 5 };
 
-static int complain(const char *path, const char *reason) {
-    fprintf(stderr, "churn: %s: %s\n", path, reason);
+static int refuse(const char *path, const char *reason) {
+    complain("%s: %s", path, reason);
     return -1;
 }
 
@@ -66,10 +67,10 @@ static int import_line(struct bench *bench, const char *path, char *line, int nu
         bench->imported = grown;
     if (!copy || !grown) {
         free(copy);
-        return complain(path, "out of memory");
+        return refuse(path, "out of memory");
     }
     if (!cut(copy, &row)) {
-        fprintf(stderr, "churn: %s: line %d is no row of five fields and a number\n", path, number);
+        complain("%s: line %d is no row of five fields and a number", path, number);
         free(copy);
         return -1;
     }
@@ -81,11 +82,11 @@ int tsv_import(struct bench *bench, const char *path) {
     FILE *file = fopen(path, "r");
     char *line = NULL;
     size_t room = 0;
-    int result = file ? 0 : complain(path, strerror(errno));
+    int result = file ? 0 : refuse(path, strerror(errno));
     for (int number = 1; result == 0 && getline(&line, &room, file) > 0; number++)
         result = import_line(bench, path, line, number);
     if (result == 0 && !feof(file))
-        result = complain(path, strerror(errno)); /* a folder is opened, but not read */
+        result = refuse(path, strerror(errno)); /* a folder is opened, but not read */
     free(line);
     if (file)
         fclose(file);

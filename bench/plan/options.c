@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "plan/packing.h"
 
 enum { SLACK_DEFAULT = 5000, SLACK_MAX = 1000000, SEARCH_MAX_MS = 3600000,
@@ -26,12 +27,12 @@ void options_help(void) {
            "  --random N,ALIVE  four steps of N buffers of random sizes and lives, ALIVE at once;\n"
            "                    up to %d steps to make up, of both options together\n"
            "  --tsv FILE        rows, beside the table\n"
-           "  --help            this text\n",
+           "  -h, --help        this text\n",
            PACKING_ORDERS, PACKING_ORDERS, SLACK_DEFAULT, MADE_UP_MOST);
 }
 
-static int complain(const char *what, const char *value) {
-    fprintf(stderr, "ebb-plan: %s: %s (--help tells more)\n", what, value);
+static int refuse(const char *what, const char *value) {
+    complain("%s: %s (--help tells more)", what, value);
     return -1;
 }
 
@@ -42,7 +43,7 @@ static int take_number(uint64_t *number, const char *text, uint64_t least, uint6
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || value < least ||
         value > most)
-        return complain(complaint, text);
+        return refuse(complaint, text);
     *number = value;
     return 0;
 }
@@ -59,7 +60,7 @@ static int take_small(uint32_t *number, const char *text, uint32_t least, uint32
 static struct made_up *next_made_up(struct options *options, const char *value) {
     if (options->made_up_count < MADE_UP_MOST)
         return &options->made_up[options->made_up_count++];
-    complain("too many steps to make up", value);
+    refuse("too many steps to make up", value);
     return NULL;
 }
 
@@ -78,7 +79,7 @@ static int take_random(struct options *options, const char *value) {
     if (!step)
         return -1;
     if (!comma || (size_t)(comma - value) >= sizeof count)
-        return complain("--random: not N,ALIVE", value);
+        return refuse("--random: not N,ALIVE", value);
     snprintf(count, sizeof count, "%.*s", (int)(comma - value), value);
     if (take_small(&step->count, count, 1, MADE_UP_BUFFERS_MAX,
                    "--random: not a number from 1 to 100000000") != 0)
@@ -115,12 +116,13 @@ int options_parse(struct options *options, int argc, char **argv) {
         {"search", 1, NULL, 's'},   {"synthetic", 1, NULL, 'n'}, {"random", 1, NULL, 'r'},
         {"tsv", 1, NULL, 't'},      {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
     *options = (struct options){.keys = PACKING_ORDERS, .slack_ppm = SLACK_DEFAULT};
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
-        if (take_option(options, option, optarg) != 0)
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;)
+        if (option == '?' || option == ':' ? !complain_of_option(option, argv, known)
+                                           : take_option(options, option, optarg) != 0)
             return -1;
     options->paths = argv + optind;
     options->path_count = argc - optind;
     if (options->path_count == 0 && options->made_up_count == 0 && !options->help)
-        return complain("missing", "a file, or a step to make up");
+        return refuse("missing", "a file, or a step to make up");
     return 0;
 }

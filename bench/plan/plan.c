@@ -20,6 +20,7 @@
 #include "figures.h"
 #include "instance.h"
 #include "options.h"
+#include "complain.h"
 #include "said.h"
 
 enum { EXIT_TOO_HIGH = 1, EXIT_BAD_INPUT = 2 };
@@ -37,8 +38,8 @@ static int plan(struct instances *instances, const struct options *options, FILE
         figures_write_rows(rows, &figures, name);
     if (figures.room == 0 || figures.highest <= figures.room)
         return EXIT_SUCCESS;
-    fprintf(stderr, "ebb-plan: %s: needs %" PRIu64 " bytes, %" PRIu64 " above the capacity of %"
-            PRIu64 "\n", name, figures.highest, figures.highest - figures.room, figures.room);
+    complain("%s: needs %" PRIu64 " bytes, %" PRIu64 " above the capacity of %" PRIu64, name,
+             figures.highest, figures.highest - figures.room, figures.room);
     return EXIT_TOO_HIGH;
 }
 
@@ -61,7 +62,7 @@ static int plan_file(const struct options *options, FILE *rows, const char *path
     name_of(name, sizeof name, path);
     if (instances_read(&instances, path, &error))
         return plan(&instances, options, rows, name);
-    fprintf(stderr, "ebb-plan: %s: %s: %s\n", path, instance_error_name(error.code), error.text);
+    complain("%s: %s: %s", path, instance_error_name(error.code), error.text);
     return EXIT_BAD_INPUT;
 }
 
@@ -92,8 +93,8 @@ static int plan_all(const struct options *options, FILE *rows) {
     return code;
 }
 
-static int complain(const char *what, const char *path) {
-    fprintf(stderr, "ebb-plan: %s: %s\n", what, path);
+static int refuse(const char *what, const char *path) {
+    complain("%s: %s", what, path);
     return EXIT_BAD_INPUT;
 }
 
@@ -101,12 +102,12 @@ static int complain(const char *what, const char *path) {
 static int plan_into(const struct options *options) {
     FILE *rows = fopen(options->tsv, "w");
     if (!rows)
-        return complain("cannot write", options->tsv);
+        return refuse("cannot write", options->tsv);
     int code = plan_all(options, rows);
     bool lost = ferror(rows) != 0;
     if (fclose(rows) == 0 && !lost)
         return code;
-    return complain("not all rows could be written", options->tsv);
+    return refuse("not all rows could be written", options->tsv);
 }
 
 static int run(int argc, char **argv) {
@@ -121,6 +122,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    complain_as("ebb-plan");
     said_begin();
     return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb-plan");
 }

@@ -37,19 +37,19 @@ static const char help_text[] =
     "  --search            look for steps even if the trace has some\n"
     "  -o, --output FILE   write the trace again with the steps that were found; if it has steps\n"
     "                      of its own, only with --search\n"
-    "  --help              this text\n";
+    "  -h, --help          this text\n";
 
 static bool parse(struct wish *wish, int argc, char **argv) {
     static const struct option known[] = {{"search", 0, NULL, 's'},
                                           {"output", 1, NULL, 'o'},
                                           {"help", 0, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "o:", known, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":ho:", known, NULL)) != -1;) {
         switch (option) {
         case 's': wish->search = true; break;
         case 'o': wish->output = optarg; break;
         case 'h': wish->help = true; return true;
-        default: return false;
+        default: return complain_of_option(option, argv, known);
         }
     }
     if (wish->output && !*wish->output)

@@ -34,10 +34,12 @@ static const char *const metrics[CHURN_METRICS] = {
 
 _Noreturn static void become(const char *churn, const struct churn_wish *wish, const char *tsv) {
     char rounds[16];
-    const char *words[16];
+    const char *words[20];
     int count = 0, nowhere = open("/dev/null", O_WRONLY);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* a replay takes minutes, and nobody would wait for it */
     words[count++] = "churn";
+    words[count++] = "--as"; /* what it says is said of this command */
+    words[count++] = complain_speaker();
     words[count++] = "--no-spike";
     words[count++] = "--traces";
     words[count++] = wish->trace;
@@ -187,7 +189,8 @@ int churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     close(file);
     if (good) /* churn has said who failed */
         return code == 0 ? 0 : EXIT_FAILED;
-    complain("%s: not replayed (%s ended with %d)", wish->trace, churn, code);
+    if (code != EXIT_FAILED && code != EXIT_BAD_INPUT) /* of these it has said why */
+        complain("%s: not replayed (%s ended with %d)", wish->trace, churn, code);
     return code == EXIT_BAD_INPUT ? EXIT_BAD_INPUT : EXIT_FAILED; /* churn's own is the same */
 }
 

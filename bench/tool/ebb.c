@@ -60,7 +60,8 @@ static void fill_streams(void) {
 static int run(int argc, char **argv) {
     if (argc < 2)
         return help(stderr);
-    if (strcmp(argv[1], "--help") == 0 || (strcmp(argv[1], "help") == 0 && argc == 2))
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (strcmp(argv[1], "help") == 0 && argc == 2))
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0) {
         printf("ebb %d.%d.%d\n", EBB_VERSION_MAJOR, EBB_VERSION_MINOR, EBB_VERSION_PATCH);
@@ -73,7 +74,6 @@ static int run(int argc, char **argv) {
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
-            complain_as(commands[i].name);
             snprintf(name, sizeof name, "ebb %s", commands[i].name);
             argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
@@ -83,6 +83,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    complain_as(name);
     launch_spare_files();
     fill_streams();
     int code = run(argc, argv);

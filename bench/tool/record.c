@@ -57,7 +57,7 @@ static const char help_text[] =
     "                       --function, --within, --limit or --keep\n"
     "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
-    "  --help               this text\n\n"
+    "  -h, --help           this text\n\n"
     "The exit code is that of COMMAND; 126 or 127 if it cannot be run; 125 if it ended with 0 and\n"
     "there is no trace, or if it was not run because no trace can be written.\n";
 
@@ -106,7 +106,7 @@ static bool take_option(struct wish *wish, int option, const char *value) {
     case 'k': wish->launch.keep = true; return true;
     case 'q': wish->quiet = true; return true;
     case 'h': wish->help = true; return true;
-    default: return false; /* getopt has said why */
+    default: return false;
     }
 }
 
@@ -123,7 +123,7 @@ static bool check(const struct wish *wish) {
     if (wish->output && !*wish->output)
         return complain("-o: a file without a name");
     if (!wish->recover && !wish->launch.command[0])
-        return complain("no command (ebb record --help tells more)");
+        return complain("no command (--help tells more)");
     if (wish->launch.every_ms && wish->launch.function)
         return complain("--every excludes --function and --within");
     if (wish->launch.function && !*wish->launch.function)
@@ -147,9 +147,12 @@ static bool parse(struct wish *wish, int argc, char **argv) {
         {"recover", 1, NULL, 'r'}, {"keep", 0, NULL, 'k'},   {"quiet", 0, NULL, 'q'},
         {"help", 0, NULL, 'h'},   {"within", 1, NULL, 'w'},
         {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "+o:q", known, NULL)) != -1;)
+    for (int option; (option = getopt_long(argc, argv, "+:ho:q", known, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return complain_of_option(option, argv, known);
         if (!take_option(wish, option, optarg))
             return false;
+    }
     wish->launch.command = argv + optind;
     return check(wish);
 }

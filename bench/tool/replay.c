@@ -20,13 +20,13 @@ static const char help_text[] =
     "                      ebb-unplanned)\n"
     "  --rounds N          timed processes for each allocator, 1 to 1000 (3)\n"
     "  --quick             less of each trace\n"
-    "  --help              this text\n";
+    "  -h, --help          this text\n";
 
 static bool parse(struct churn_wish *wish, bool *help, int argc, char **argv) {
     static const struct option known[] = {
         {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'}, {"quick", 0, NULL, 'q'},
         {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         switch (option) {
         case 'a':
             if (!churn_take_allocators(optarg, &wish->allocators))
@@ -38,10 +38,10 @@ static bool parse(struct churn_wish *wish, bool *help, int argc, char **argv) {
             break;
         case 'q': wish->quick = true; break;
         case 'h': *help = true; return true;
-        default: return false;
+        default: return complain_of_option(option, argv, known);
         }
     }
-    return optind < argc || complain("no trace (ebb replay --help tells more)");
+    return optind < argc || complain("no trace (--help tells more)");
 }
 
 int command_replay(int argc, char **argv) {

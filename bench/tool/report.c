@@ -45,7 +45,7 @@ static const char help_text[] =
     "  --quick             less of the trace\n"
     "  --no-replay         leave out time and memory; not with --allocators,\n"
     "                      --rounds or --quick\n"
-    "  --help              this text\n";
+    "  -h, --help          this text\n";
 
 static bool take_option(struct wish *wish, int option, const char *value) {
     switch (option) {
@@ -65,7 +65,9 @@ static bool parse(struct wish *wish, int argc, char **argv) {
         {"quick", 0, NULL, 'q'}, {"no-replay", 0, NULL, 'n'},  {"help", 0, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     bool chose_rounds = false;
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return complain_of_option(option, argv, known);
         chose_rounds |= option == 'r';
         if (!take_option(wish, option, optarg))
             return false;

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "program.h"
 
@@ -48,6 +49,44 @@ static void help_tells_what_numbers_and_codes_there_are(void **state)
     program_says("EBB_TOOL", "report --help", 0, "1 to 1000");
 }
 
+static void a_letter_asks_for_help_as_well(void **state)
+{
+    static const char *const commands[] = {"", "record", "replay", "report", "advise", "budget"};
+    char arguments[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        snprintf(arguments, sizeof arguments, "%s -h", commands[i]);
+        program_says("EBB_TOOL", arguments, 0, "usage: ebb ");
+        assert_non_null(strstr(said, commands[i]));
+    }
+}
+
+static void an_option_that_is_wrong_leads_to_the_help(void **state)
+{
+    static const char *const lines[][2] = {
+        {"record --nosuch", "ebb record: no option '--nosuch'"},
+        {"record -qx true", "ebb record: no option '-x'"},
+        {"record -o", "ebb record: option '-o' wants a value"},
+        {"record --sites=3 true", "ebb record: option '--sites' takes no value"},
+        {"replay --quick -xy", "ebb replay: no option '-x'"},
+        {"replay --rounds=3 -ry", "ebb replay: no option '-r'"},
+        {"report --rounds", "ebb report: option '--rounds' wants a value"},
+        {"advise --nosuch=3 x", "ebb advise: no option '--nosuch=3'"},
+        {"budget --nosuch x", "ebb budget: no option '--nosuch'"},
+        {"budget --bytes", "ebb budget: option '--bytes' wants a value"},
+        {"replay", "ebb replay: no trace"},
+    };
+    char expected[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(run_program("EBB_TOOL", lines[i][0]), 2);
+        snprintf(expected, sizeof expected, "%s (--help tells more)\n", lines[i][1]);
+        assert_string_equal(said, expected);
+    }
+}
+
 static void words_are_completed(void **state)
 {
     static const char *const lines[][2] = {
@@ -82,6 +121,8 @@ int main(void)
         cmocka_unit_test(help_is_there),
         cmocka_unit_test(help_with_a_command_is_that_commands),
         cmocka_unit_test(help_tells_what_numbers_and_codes_there_are),
+        cmocka_unit_test(a_letter_asks_for_help_as_well),
+        cmocka_unit_test(an_option_that_is_wrong_leads_to_the_help),
         cmocka_unit_test(words_are_completed),
     };
 

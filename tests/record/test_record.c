@@ -520,7 +520,7 @@ static void bad_arguments_are_named(void **state)
         const char *arguments, *words;
     } refused[] = {
         {"record", ""},
-        {"record --nothing -- true", "ebb record: unrecognized option '--nothing'"},
+        {"record --nothing -- true", "ebb record: no option '--nothing'"},
         {"record --limit 12Q -- true", "12Q"},
         {"record --limit ' 5M' -- true", "' 5M' is no number of bytes"},
         {"record --limit +5M -- true", "'+5M' is no number of bytes"},

@@ -348,6 +348,9 @@ static void bad_input_is_named(void **state)
     assert_said("TRACE_ERROR_UNKNOWN_OBJECT");
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
     assert_int_equal(run_on_scratch("EBB_TOOL", "replay"), 2);
+    assert_int_equal(strncmp(said, "ebb replay: ", 12), 0); // in one line, and of nobody else
+    assert_said("(TRACE_ERROR_UNKNOWN_OBJECT)\n");
+    assert_string_equal(strchr(said, '\n'), "\n");
     assert_int_equal(run_program("EBB_TOOL", "report"), 2);
     assert_int_equal(run_program("EBB_TOOL", "replay"), 2);
     assert_int_equal(run_program("EBB_TOOL", "advise /nowhere"), 2);
