@@ -8,8 +8,8 @@
  * counted as the trace has them; of promoted bytes and pages the sites tell, and only where they
  * are above the budget. For continuous integration: record the program, check the trace.
  *
- * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad, there was no memory,
- * or the output was lost; the other traces are still replayed.
+ * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad; 3 there was no
+ * memory, or the output was lost. The highest of all traces; the others are still replayed.
  */
 #include <ebb/ebb.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #include "play.h"
 #include "said.h"
 
-enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, SHOWN_MOST = 10, NAME_BYTES = 4096 };
+enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, EXIT_UNKNOWN = 3, SHOWN_MOST = 10, NAME_BYTES = 4096 };
 
 /* One trace. */
 struct check {
@@ -120,21 +120,16 @@ static uint64_t count_steps(const struct check *check) {
     return steps;
 }
 
-static int refuse(const struct check *check, const char *what) {
-    fprintf(stderr, "ebb budget: %s: %s\n", check->name, what);
-    return EXIT_BAD_INPUT;
-}
-
 static int check_script(struct check *check) {
     const struct stage stage = {.sites = check->sites, .on_end = on_end, .context = check};
-    int code = EXIT_BAD_INPUT;
+    int code = EXIT_UNKNOWN;
     if (!make_sites(check) || !play(check->script, &stage))
-        refuse(check, ebb_last_error_text());
+        complain("%s: %s", check->name, ebb_last_error_text());
     else
         code = check->over ? EXIT_OVER : EXIT_SUCCESS;
     if (check->over > SHOWN_MOST)
         printf("%s: and %" PRIu64 " more\n", check->name, check->over - SHOWN_MOST);
-    if (code != EXIT_BAD_INPUT)
+    if (code != EXIT_UNKNOWN)
         printf("%s: %" PRIu64 " steps, %" PRIu64 " over the budget\n", check->name,
                count_steps(check), check->over);
     for (uint32_t kind = 0; kind < check->script->kind_count; kind++)
@@ -151,12 +146,14 @@ static bool knows_kind(const struct script *script, const char *kind) {
 
 static int refuse_kind(const struct check *check) {
     uint32_t kinds = check->script->kind_count, shown = kinds < SHOWN_MOST ? kinds : SHOWN_MOST;
-    fprintf(stderr, "ebb budget: %s: --site: no region of this kind, there are ", check->name);
+    char list[SHOWN_MOST * (TRACE_WORD_MAX + 2) + 32] = "";
+    size_t used = 0;
     for (uint32_t i = 0; i < shown; i++)
-        fprintf(stderr, "%s%s", i ? ", " : "", check->script->kind[i]);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+                                 check->script->kind[i]);
     if (shown < kinds)
-        fprintf(stderr, " and %" PRIu32 " more", kinds - shown);
-    fputc('\n', stderr);
+        snprintf(list + used, sizeof list - used, " and %" PRIu32 " more", kinds - shown);
+    complain("%s: --site: no region of this kind, there are %s", check->name, list);
     return EXIT_BAD_INPUT;
 }
 
@@ -164,8 +161,11 @@ static int check_trace(struct check *check, const struct ebb_trace *trace) {
     struct compiled compiled;
     char fault[COMPILER_ERROR_MAX];
     int code;
-    if (compiler_run(trace, &compiled, fault) != 0)
-        return refuse(check, fault);
+    int result = compiler_run(trace, &compiled, fault);
+    if (result != 0) {
+        complain("%s: %s", check->name, fault);
+        return result == COMPILER_NO_ROOM ? EXIT_UNKNOWN : EXIT_BAD_INPUT;
+    }
     check->script = compiled.script;
     if (knows_kind(check->script, check->options->kind))
         code = check_script(check);
@@ -182,9 +182,8 @@ static int check_file(const struct options *options, const char *path) {
     name_copy(plain, sizeof plain, path);
     name_make_plain(plain);
     if (!trace) {
-        fprintf(stderr, "ebb budget: %s: %s (%s)\n", plain, error.text,
-                trace_error_name(error.code));
-        return EXIT_BAD_INPUT;
+        complain("%s: %s (%s)", plain, error.text, trace_error_name(error.code));
+        return error.code == TRACE_ERROR_MEMORY ? EXIT_UNKNOWN : EXIT_BAD_INPUT;
     }
     const char *slash = strrchr(plain, '/');
     struct check check = {.options = options, .name = slash ? slash + 1 : plain};
@@ -210,5 +209,5 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
     complain_as("ebb budget");
     said_begin();
-    return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb budget");
+    return said_end(run(argc, argv), EXIT_UNKNOWN, complain_speaker());
 }

@@ -21,7 +21,8 @@ void options_help(void) {
          "  --reserved N     bytes of pages that a step holds at once\n"
          "  --site KIND      only steps of this kind have the budget; the others none\n"
          "  -h, --help       this text\n\n"
-         "Exit codes: 0 no step is over its budget; 1 one is; 2 bad arguments or files");
+         "Exit codes: 0 no step is over its budget; 1 one is; 2 bad arguments or traces; 3 it\n"
+         "cannot be known, as there is no memory, say, or the output is lost");
 }
 
 static int refuse(const char *what, const char *value) {

@@ -38,6 +38,7 @@ struct thread {
 struct compiler {
     const struct ebb_trace *trace;
     char *error;
+    int fault; /* what compiler_run() returns after fail() */
     struct script head;
     struct script_event *events;
     struct script_survivor *survivors;
@@ -61,6 +62,12 @@ struct compiler {
     uint64_t kind_bytes[TRACE_NAMES_MAX];   /* of all steps of a kind */
     uint64_t steady_bytes[TRACE_NAMES_MAX]; /* of those that are no warm-up */
 };
+
+/* What fails now is not the trace's fault. */
+static struct compiler *without_room(struct compiler *c) {
+    c->fault = COMPILER_NO_ROOM;
+    return c;
+}
 
 static bool fail(struct compiler *c, const char *format, ...) {
     va_list arguments;
@@ -103,7 +110,8 @@ static bool make_tables(struct compiler *c) {
     c->threads = table(TRACE_THREADS_MAX, sizeof *c->threads);
     bool made = c->events && c->closings && c->steps && c->free_regions && c->regions &&
                 c->threads && make_object_tables(c);
-    return made || fail(c, "out of memory: tables for %u events", c->trace->event_count);
+    return made || fail(without_room(c), "out of memory: tables for %u events",
+                        c->trace->event_count);
 }
 
 static void free_tables(struct compiler *c) {
@@ -227,7 +235,7 @@ static bool add_survivor(struct compiler *c, uint32_t object) {
         uint32_t room = c->survivors_room ? 2 * c->survivors_room : 1024;
         void *grown = realloc(c->survivors, (size_t)room * sizeof *c->survivors);
         if (!grown)
-            return fail(c, "out of memory: %u survivors", room);
+            return fail(without_room(c), "out of memory: %u survivors", room);
         c->survivors = grown;
         c->survivors_room = room;
     }
@@ -354,7 +362,8 @@ static void fill(const struct compiler *c, char *to) {
 
 /* It is a file, for which limits other than that of memory hold, too. */
 static bool fail_script(struct compiler *c, uint64_t bytes) {
-    return fail(c, "a script of %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
+    return fail(without_room(c), "a script of %llu bytes: %s", (unsigned long long)bytes,
+                strerror(errno));
 }
 
 static bool write_script(struct compiler *c, struct compiled *compiled) {
@@ -372,13 +381,13 @@ static bool write_script(struct compiler *c, struct compiled *compiled) {
 }
 
 int compiler_run(const struct ebb_trace *trace, struct compiled *compiled, char *error) {
-    struct compiler c = {.trace = trace, .error = error};
+    struct compiler c = {.trace = trace, .error = error, .fault = COMPILER_REFUSED};
     *compiled = (struct compiled){.fd = -1};
     bool made = make_tables(&c) && walk(&c) && write_script(&c, compiled);
     free_tables(&c);
     if (!made)
         compiled_free(compiled);
-    return made ? 0 : -1;
+    return made ? 0 : c.fault;
 }
 
 void compiled_free(struct compiled *compiled) {

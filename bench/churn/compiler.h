@@ -6,7 +6,7 @@
 #include "../trace/trace.h"
 #include "script.h"
 
-enum { COMPILER_ERROR_MAX = 256 };
+enum { COMPILER_ERROR_MAX = 256, COMPILER_REFUSED = -1, COMPILER_NO_ROOM = -2 };
 
 /* A script in memory that child processes can inherit. */
 struct compiled {
@@ -15,8 +15,9 @@ struct compiled {
 };
 
 /*
- * Compiles `trace`. 0, or -1 with a sentence in `error` (COMPILER_ERROR_MAX bytes): no region,
- * too many regions open at once, a block too large, out of memory. Linear in the events.
+ * Compiles `trace`. 0, or with a sentence in `error` (COMPILER_ERROR_MAX bytes) COMPILER_REFUSED:
+ * no region, too many regions open at once, a block too large; or COMPILER_NO_ROOM: out of memory.
+ * Linear in the events.
  */
 int compiler_run(const struct ebb_trace *trace, struct compiled *compiled, char *error);
 

@@ -17,5 +17,5 @@ int command_budget(int argc, char **argv) {
         execv(program, argv);
         complain("%s: %s", program, strerror(errno));
     }
-    return EXIT_BAD_INPUT;
+    return EXIT_UNKNOWN;
 }

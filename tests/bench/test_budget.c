@@ -157,6 +157,19 @@ static void bad_input_is_refused_and_the_other_traces_are_still_checked(void **s
     expect(2, "--bytes 1", "no region in it, so no step: `ebb advise -o FILE` may put some in");
 }
 
+// The verdict is none that bad input would explain: there is memory for ebb, and none for a block.
+static void what_cannot_be_known_is_told_from_bad_input(void **state)
+{
+    const char *text = MAGIC "B k 0 0\na 2000000000000 C\nE k 0\n";
+    char arguments[2048];
+
+    (void)state;
+    write_bytes(text, strlen(text));
+    expect(3, "--bytes 1", "no chunk of 2000");
+    snprintf(arguments, sizeof arguments, "--bytes 1 /nowhere %s", scratch_path());
+    assert_int_equal(run_program("EBB_BUDGET", arguments), 3);
+}
+
 static void arguments_that_make_no_sense_are_refused(void **state)
 {
     static const char *const wrong[] = {
@@ -213,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_block_that_grows_where_it_is_counts_as_one_that_moves),
         cmocka_unit_test(a_nested_step_counts_for_itself_alone),
         cmocka_unit_test(bad_input_is_refused_and_the_other_traces_are_still_checked),
+        cmocka_unit_test(what_cannot_be_known_is_told_from_bad_input),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
         cmocka_unit_test(what_is_said_twice_is_refused),
         cmocka_unit_test(names_are_plain_on_the_terminal),

@@ -77,9 +77,9 @@ static void a_limit_of_the_size_of_files_ends_no_program_by_a_signal(void **stat
            "$c --traces $trace --allocators glibc 2>&1 >/dev/null | "
            "grep -q 'a script of [0-9]* bytes: File too large' && "
            "{ $c --traces $trace --allocators glibc >/dev/null 2>&1; [ $? = 2 ]; } && "
-           "{ $EBB_BUDGET --bytes 1 $trace >/dev/null 2>&1; [ $? = 2 ]; } && "
+           "{ $EBB_BUDGET --bytes 1 $trace >/dev/null 2>&1; [ $? = 3 ]; } && "
            "$EBB_BUDGET --bytes 1 $trace 2>&1 | grep -q 'bytes: File too large' && "
-           "{ $EBB_BUDGET --help >>out 2>/dev/null; [ $? = 2 ]; }");
+           "{ $EBB_BUDGET --help >>out 2>/dev/null; [ $? = 3 ]; }");
 }
 
 int main(void)

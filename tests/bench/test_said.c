@@ -25,7 +25,7 @@ static void what_cannot_be_said_is_a_failure(void **state)
     } runs[] = {
         {"EBB_PLAN", "", "ebb-plan: not all", 2},
         {"EBB_PLAN", "--help", "ebb-plan: not all", 2},
-        {"EBB_BUDGET", "--bytes 3000", "ebb budget: not all", 2},
+        {"EBB_BUDGET", "--bytes 3000", "ebb budget: not all", 3},
         {"EBB_LANES", "", "lanes: not all", 1},
         {"EBB_CHURN", "--help --traces", "churn: not all", 1},
     };
