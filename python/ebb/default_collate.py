@@ -88,7 +88,16 @@ def default_collate(batch):
 
     Where torch is not loaded, the same structure of numpy's arrays.
     """
-    return (_torch_collate if sys.modules.get("torch") else _numpy_collate)(batch)
+    try:
+        return (_torch_collate if sys.modules.get("torch") else _numpy_collate)(batch)
+    except Exception as error:
+        if not isinstance(batch, list):
+            error.add_note(f"ebb.default_collate() takes a list of samples, and got {type(batch)}. "
+                           "A DataLoader with batch_size=None hands over one sample: give it "
+                           "collate_fn=ebb.Collate(inner=torch.utils.data.default_convert)")
+        elif not batch:
+            error.add_note("ebb.default_collate() got a list of no samples")
+        raise
 
 
 default_collate.__module__ = "ebb"

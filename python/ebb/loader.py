@@ -339,6 +339,11 @@ class Collate:
         if allocate:
             _hook()
 
+    def __repr__(self):
+        inner = getattr(self.inner, "__qualname__", None) or repr(self.inner)
+        return (f"<ebb.Collate of {inner} into {self.pool!r}"
+                f"{', allocate=True' if self.allocate else ''}>")
+
     def _beside(self, batch):
         self.pool._count_fallback()
         if delivery.loop_of_worker() is None:

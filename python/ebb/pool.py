@@ -71,6 +71,11 @@ class Pool(_ebb.Pool):
     def __deepcopy__(self, memo):
         return self
 
+    def __repr__(self):
+        name = getattr(self, "_options", {}).get("name")
+        return (f"<ebb.Pool {'' if name is None else f'{name!r} '}of kind {self.kind!r}"
+                f"{', closed' if self._is_closed else ''}>")
+
     def send(self, batch):
         """Puts a batch into a region of this shared pool: a Parcel, to be pickled or opened.
 

@@ -97,6 +97,12 @@ class step(_ebb.Step):
     def __getstate__(self):
         return {**self.__dict__, "_open": []}  # of a copy none is begun
 
+    def __repr__(self):
+        other = "".join(f", {name} {value!r}" for name, value in (
+            ("tag", self._tag), ("pool", self._pool), ("parent", self._parent),
+            ("ring", self._ring), ("scope", self._scope)) if value not in (None, 0))
+        return f"<ebb.step {self._name!r}{other}>"
+
     @property
     def site(self):
         """Where steps of this name learn; its `stats` say what."""

@@ -177,7 +177,11 @@ static struct ebb_tensor *import_capsule(struct intake *intake, PyObject *capsul
     bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
     const char *name = is_versioned ? VERSIONED : PLAIN;
     if (!PyCapsule_IsValid(capsule, name)) {
-        PyErr_SetString(PyExc_BufferError, "no DLPack capsule, or one that was taken before");
+        const char *other = PyCapsule_GetName(capsule);
+        bool was_taken = other && strncmp(other, "used_" PLAIN, strlen("used_" PLAIN)) == 0;
+        PyErr_Format(PyExc_BufferError, was_taken ? "the capsule was taken before: it is '%s'"
+                                                  : "the capsule is none of DLPack, but '%s'",
+                     other ? other : "");
         return NULL;
     }
     void *managed = PyCapsule_GetPointer(capsule, name);
@@ -340,8 +344,8 @@ static struct ebb_tensor *import_torch(struct intake *intake, PyObject *object) 
     PyObject *lender = find_lender(intake, object);
     int good = lender ? library_describe_torch(lender, &what) : -1;
     if (good == 0)
-        PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
-                                      "(sparse, quantised, conjugated, or on a device)");
+        PyErr_Format(PyExc_TypeError, "a tensor %s: ebb takes plain elements in the host's memory",
+                     what.refused);
     struct ebb_tensor *tensor = good > 0 ? loan_make(intake, lender, &what) : NULL;
     Py_XDECREF(lender);
     return tensor;

@@ -223,20 +223,29 @@ static int torch_data(PyObject *tensor, struct description *to) {
     return to->data || to->count == 0; /* torch has zeros that lie nowhere */
 }
 
+/* What it is that a step of the description stops at. */
+static int note(struct description *to, const char *what, int good) {
+    if (good == 0)
+        to->refused = what;
+    return good;
+}
+
 int library_describe_torch(PyObject *tensor, struct description *to) {
-    int good = attribute_is(tensor, names.is_cpu, Py_True);
+    int good = note(to, "on a device", attribute_is(tensor, names.is_cpu, Py_True));
     if (good == 1)
-        good = attribute_is(tensor, names.layout, torch_names.strided);
+        good = note(to, "that is not strided",
+                    attribute_is(tensor, names.layout, torch_names.strided));
     if (good == 1) /* those are strided, too, but have no shape */
-        good = attribute_is(tensor, names.is_nested, Py_False);
+        good = note(to, "that is nested", attribute_is(tensor, names.is_nested, Py_False));
     if (good == 1)
-        good = torch_dtype(tensor, &to->dtype);
+        good = note(to, "of a dtype that ebb does not know", torch_dtype(tensor, &to->dtype));
     if (good == 1)
-        good = is_plain(tensor, &to->dtype);
+        good = note(to, "that is conjugated or negated", is_plain(tensor, &to->dtype));
     if (good == 1)
-        good = torch_shape(tensor, to);
+        good = note(to, "of a shape that ebb has not: up to 32 dimensions",
+                    torch_shape(tensor, to));
     if (good == 1)
-        good = torch_data(tensor, to);
+        good = note(to, "whose elements lie nowhere", torch_data(tensor, to));
     to->item_bytes = to->dtype.bits / 8u;
     to->read_only = false;
     return good;

@@ -286,12 +286,14 @@ struct description {
     int64_t count;       /* of elements */
     int64_t shape[EBB_DIMENSIONS_MAX];
     int64_t strides[EBB_DIMENSIONS_MAX]; /* in elements */
+    const char *refused; /* what it is that is not described */
 };
 
 /* Fills in `count`. Where one size is 0 the others may be anything. False: more elements than there
  * are numbers, or a size that is none. */
 bool library_count_elements(struct description *to);
-/* 1: described; 0: of a kind that has no plain elements in host memory; -1: exception. */
+/* 1: described; 0: of a kind that has no plain elements in host memory, which `refused` says, or
+ * more dimensions than ebb has; -1: exception. */
 int library_describe_torch(PyObject *tensor, struct description *to);
 /* What a method of torch's has for the tensor alone, whatever its class would make of it. */
 PyObject *library_call(PyObject *method, PyObject *tensor);

@@ -250,7 +250,14 @@ static PyMethodDef parcel_methods[] = {
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, item_doc},
     {NULL, NULL, 0, NULL}};
 
+static PyObject *parcel_repr(PyObject *object) {
+    return PyUnicode_FromString(((struct parcel *)object)->is_here
+                                    ? "<ebb.Parcel, to be opened>"
+                                    : "<ebb.Parcel, opened or sent before>");
+}
+
 static PyType_Slot parcel_slots[] = {{Py_tp_dealloc, parcel_dealloc},
+                                     {Py_tp_repr, parcel_repr},
                                      {Py_tp_traverse, parcel_traverse},
                                      {Py_tp_doc, (void *)parcel_doc},
                                      {Py_tp_methods, parcel_methods},

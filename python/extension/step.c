@@ -16,6 +16,7 @@
 struct site {
     PyObject_HEAD
     ebb_site *site;
+    PyObject *name;
     PyObject *pool; /* a weak reference, as the pool keeps its sites; NULL: the default pool */
     bool has_ring;
     bool has_scopes;
@@ -46,7 +47,8 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     self->site = made;
     self->has_scopes = options.scope;
     self->has_ring = ring.value != 0;
-    if (pool != Py_None && !(self->pool = PyWeakref_NewRef(pool, NULL)))
+    if (!(self->name = PyUnicode_FromString(options.name)) ||
+        (pool != Py_None && !(self->pool = PyWeakref_NewRef(pool, NULL))))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -57,6 +59,7 @@ static void site_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     ebb_site_destroy(self->site);
+    Py_XDECREF(self->name);
     Py_XDECREF(self->pool);
     release(object);
     Py_DECREF(type);
@@ -185,6 +188,17 @@ static PyObject *site_stats(PyObject *object, void *Py_UNUSED(closure)) {
                          stats.row_steps, "suspended", stats.suspended ? Py_True : Py_False);
 }
 
+static PyObject *site_repr(PyObject *object) {
+    const struct site *self = (struct site *)object;
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    if (ebb_site_read_stats(self->site, &stats) != 0)
+        return error_raise();
+    return PyUnicode_FromFormat("<ebb site of steps %R: %llu steps, %llu of them planned%s>",
+                                self->name, (unsigned long long)stats.steps,
+                                (unsigned long long)stats.planned_steps,
+                                stats.suspended ? ", suspended" : "");
+}
+
 const char step_is_scope_served_doc[] =
 "is_scope_served()\n--\n\n"
 "Whether libebb-malloc is loaded, so that steps with a scope have what their thread mallocs.";
@@ -206,6 +220,7 @@ PyDoc_STRVAR(site_doc,
 
 static PyType_Slot site_slots[] = {{Py_tp_new, site_new},
                                    {Py_tp_dealloc, site_dealloc},
+                                   {Py_tp_repr, site_repr},
                                    {Py_tp_doc, (void *)site_doc},
                                    {Py_tp_methods, site_methods},
                                    {Py_tp_getset, site_getters},

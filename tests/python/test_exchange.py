@@ -2,6 +2,7 @@
 """DLPack both ways: with torch, with numpy, and with capsules that nobody honest would make."""
 
 import ctypes
+import datetime
 import gc
 import hashlib
 import hmac
@@ -940,10 +941,22 @@ class Torch(Refused):
                 self.assertTrue(torch.equal(region.tensor(view).torch(), view))
             conjugated = torch.complex(base, base).conj()
             meta = torch.empty(3, device="meta")
-            for odd in (conjugated, conjugated.imag, base.to_sparse(), meta):
-                with self.assertRaises((ebb.Error, RuntimeError, TypeError, BufferError)):
+            for odd, why in ((conjugated, "conjugated"), (conjugated.imag, "negated"),
+                             (base.to_sparse(), "not strided"), (meta, "on a device"),
+                             (torch.quantize_per_tensor(base, 1.0, 0, torch.qint8), "of a dtype"),
+                             (base.reshape((1,) * 40 + (24,)), "up to 32 dimensions")):
+                with self.assertRaisesRegex(TypeError, why):
                     region.tensor(odd)
             self.assertRaises(TypeError, region.empty, (3,), torch.quint8)
+
+    def test_a_capsule_that_was_taken_is_told_from_one_of_others(self):
+        with ebb.Region() as region:
+            capsule = region.zeros(3000).__dlpack__()
+            region.tensor(capsule)
+            with self.assertRaisesRegex(BufferError, "taken before: it is 'used_dltensor'"):
+                region.tensor(capsule)
+            with self.assertRaisesRegex(BufferError, "none of DLPack, but 'datetime"):
+                region.tensor(datetime.datetime_CAPI)
 
     def test_from_dlpack_keeps_a_region_of_its_own(self):
         source = torch.arange(5000.0)

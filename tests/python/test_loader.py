@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import unittest
 import warnings
 import weakref
@@ -167,6 +168,24 @@ class Same(Regions):
         self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (6, 0))
         del batch, batches
         self.assertAllFree(pool)
+
+    def test_a_loader_without_batches_is_told_what_to_use(self):
+        samples = [{"image": torch.zeros(3)}] * 2
+        for workers in (0, 1):
+            loader = torch.utils.data.DataLoader(samples, batch_size=None, num_workers=workers,
+                                                 collate_fn=ebb.collate)
+            with self.assertRaises(KeyError) as caught:
+                next(iter(loader))
+            said = "".join(traceback.format_exception(caught.exception))
+            self.assertIn("takes a list of samples, and got <class 'dict'>", said)
+            self.assertIn("inner=torch.utils.data.default_convert", said)
+        with self.assertRaises(IndexError) as caught:
+            ebb.collate([])
+        self.assertEqual(caught.exception.__notes__,
+                         ["ebb.default_collate() got a list of no samples"])
+        with self.assertRaises(TypeError) as caught:  # what is in a list is no question of ours
+            ebb.collate([torch.zeros(3), 4])
+        self.assertFalse(hasattr(caught.exception, "__notes__"))
 
     def test_in_the_main_process(self):
         for case in INNER:

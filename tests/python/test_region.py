@@ -425,6 +425,28 @@ class Lifetimes(Refused):
         self.assertEqual(result, 0)
         self.assertEqual(repr(ebb.Region().zeros(3)), "<ebb.Tensor float32 [3]>")
 
+    def test_what_is_printed_says_what_it_is(self):
+        pool = ebb.Pool("shared", name="batches")
+        self.assertEqual(repr(pool), "<ebb.Pool 'batches' of kind 'shared'>")
+        self.assertEqual(repr(ebb.Pool()), "<ebb.Pool of kind 'host'>")
+        self.assertEqual(repr(ebb.Collate(pool, sorted, allocate=False)),
+                         "<ebb.Collate of sorted into <ebb.Pool 'batches' of kind 'shared'>>")
+        self.assertIn("Collate of default_collate into", repr(ebb.Collate(pool)))
+        step = ebb.step("printed", 3, ring=1)
+        self.assertEqual(repr(step), "<ebb.step 'printed', tag 3, ring 1>")
+        self.assertEqual(repr(ebb.step("printed")), "<ebb.step 'printed'>")
+        for _ in range(4):
+            with step as region:
+                region.zeros(3000)
+        self.assertEqual(repr(step.site),
+                         "<ebb site of steps 'printed': 4 steps, 2 of them planned>")
+        parcel = pool.send([1])
+        self.assertEqual(repr(parcel), "<ebb.Parcel, to be opened>")
+        parcel.open()
+        self.assertEqual(repr(parcel), "<ebb.Parcel, opened or sent before>")
+        pool.close()
+        self.assertEqual(repr(pool), "<ebb.Pool 'batches' of kind 'shared', closed>")
+
     def test_the_module_is_made_once(self):
         before = {name: sys.modules.pop(name) for name in list(sys.modules)
                   if name.partition(".")[0] == "ebb"}
