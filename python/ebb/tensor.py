@@ -57,8 +57,13 @@ class Tensor(_ebb.Tensor):
     object's __dlpack__() or a buffer nobody can see whose the elements are: copy=True, where
     torch may free them.
 
-    len() is the first size. A tensor of one element is as true as that; of others there is no
-    truth, and bool() raises ValueError.
+    len() is the first size. A tensor of one element is as true as that, and a number: item(),
+    int(), float(), complex(). Of others there is no truth and no number: ValueError. What
+    is taken by an index is numpy()'s, or of bfloat16 torch()'s. A Tensor does not calculate.
+
+    For torch there is torch(), or torch.from_dlpack(). torch.as_tensor() may copy the elements, one
+    by one, and torch.asarray() takes the bytes of whatever speaks the buffer protocol for float32
+    in one dimension.
     """
 
     __slots__ = ()
@@ -100,7 +105,7 @@ class Tensor(_ebb.Tensor):
 
     def to(self, device, non_blocking=False):
         """This tensor if `device` is the cpu, else a torch.Tensor there."""
-        if str(device) == "cpu":
+        if str(device).partition(":")[0] == "cpu":
             return self
         return self.torch().to(device, non_blocking=non_blocking)
 
@@ -110,7 +115,8 @@ class Tensor(_ebb.Tensor):
 
     def __len__(self):
         if not self.shape:
-            raise TypeError("a scalar has no length")
+            raise TypeError("an ebb.Tensor of no dimensions has no length: item() is its number, "
+                            "torch() and numpy() are of the same bytes")
         return self.shape[0]
 
     def __bool__(self):
@@ -118,7 +124,34 @@ class Tensor(_ebb.Tensor):
         if math.prod(self.shape) != 1:
             raise ValueError(f"the truth of a tensor of shape {self.shape} is ambiguous: it has "
                              "not just one element")
-        return bool(self.torch() if self.dtype == "bfloat16" else self.numpy())
+        return bool(self.item())
+
+    def item(self):
+        """Its one element as a number of Python."""
+        if math.prod(self.shape) != 1:
+            raise ValueError(f"a tensor of shape {self.shape} is no number: it has not just one "
+                             "element")
+        return self._as_array().item()
+
+    # Without these, int() and float() would read the bytes as text.
+    def __int__(self):
+        return int(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def _as_array(self):
+        return self.torch() if self.dtype == "bfloat16" else self.numpy()
+
+    def __getitem__(self, key):
+        """numpy()'s, or of bfloat16 torch()'s: a view of the same bytes, or a number."""
+        return self._as_array()[key]
+
+    def __iter__(self):
+        return iter(self._as_array())
 
     def __repr__(self):
         if not self.is_live:

@@ -15,6 +15,7 @@ import textwrap
 import threading
 import unittest
 import unittest.mock
+import warnings
 import weakref
 
 import ebb
@@ -596,6 +597,61 @@ class Buffers(Refused):
         tensor = region.tensor(source, copy=False)
         region.close()
         source.append(1)
+
+
+class Numbers(Refused):
+    def test_one_element_is_a_number_and_not_its_bytes_as_text(self):
+        with ebb.Region() as region:
+            digits = region.tensor(numpy.array([0x31313131], "int32"))  # b"1111"
+            self.assertEqual((int(digits), float(digits), digits.item()), (0x31313131,) * 3)
+            half = region.tensor(numpy.array([[2.5]]))
+            self.assertEqual((half.item(), int(half), float(half), complex(half)),
+                             (2.5, 2, 2.5, 2.5 + 0j))
+            self.assertIs(region.zeros((), "bool").item(), False)
+            self.assertEqual(complex(region.zeros(1, "complex64")), 0j)
+            with self.assertRaises(TypeError):
+                float(region.zeros(1, "complex64"))
+            for shape in [(2,), (0,), (3, 1)]:
+                for make in (int, float, complex, ebb.Tensor.item):
+                    with self.assertRaisesRegex(ValueError, "no number"):
+                        make(region.zeros(shape))
+
+    def test_parts_are_those_of_the_array_of_the_same_bytes(self):
+        with ebb.Region() as region:
+            tensor = region.tensor(numpy.arange(6.0).reshape(2, 3), copy=True)
+            tensor[1][2] = 7
+            self.assertEqual([list(row) for row in tensor], [[0, 1, 2], [3, 4, 7]])
+            self.assertEqual(tensor[1, 2], 7)
+            numpy.testing.assert_array_equal(numpy.array([tensor, tensor])[1], tensor.numpy())
+            with self.assertRaises(IndexError):
+                tensor[2]
+            with self.assertRaises(TypeError):
+                iter(region.zeros(()))
+        self.assertRefused("EBB_E_STALE", lambda: tensor[0])
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_torch_makes_tensors_of_every_dtype_of_it(self):
+        with ebb.Region() as region:
+            for name in NUMPY_DTYPES:
+                if not hasattr(torch, name):
+                    continue
+                tensor = region.zeros((2, 3), name)
+                tensor.torch()[1, 2] = 1
+                for make in (torch.as_tensor, torch.tensor, torch.from_dlpack):
+                    if make is torch.from_dlpack and name == "bool":
+                        continue  # of torch 1, which takes none
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # that it is slow
+                        made = make(tensor)
+                    self.assertEqual(made.dtype, getattr(torch, name), make)
+                    self.assertTrue(torch.equal(made, tensor.torch()), (make, name))
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_the_host_has_one_cpu_whatever_its_number(self):
+        with ebb.Region() as region:
+            tensor = region.zeros(3)
+            for device in ("cpu", "cpu:0", torch.device("cpu"), torch.device("cpu", 0)):
+                self.assertIs(tensor.to(device), tensor)
 
 
 class Sequences(Refused):
