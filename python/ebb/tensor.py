@@ -33,6 +33,15 @@ def _torchs_of(lender):
     return torch.from_numpy(lender.squeeze()).view(lender.shape)
 
 
+def _with_torchs(value):
+    """An argument of a function of torch's, with a torch.Tensor for each Tensor."""
+    if isinstance(value, Tensor):
+        return value.torch()
+    if type(value) in (list, tuple):
+        return type(value)(map(_with_torchs, value))
+    return value
+
+
 def _numpys_of(lender):
     """Another numpy.ndarray of the same elements."""
     import numpy
@@ -59,11 +68,12 @@ class Tensor(_ebb.Tensor):
 
     len() is the first size. A tensor of one element is as true as that, and a number: item(),
     int(), float(), complex(). Of others there is no truth and no number: ValueError. What
-    is taken by an index is numpy()'s, or of bfloat16 torch()'s. A Tensor does not calculate.
+    is taken by an index is numpy()'s, or of bfloat16 torch()'s. A Tensor does not calculate, but
+    functions of torch and numpy take it for what torch() and numpy() give.
 
-    For torch there is torch(), or torch.from_dlpack(). torch.as_tensor() may copy the elements, one
-    by one, and torch.asarray() takes the bytes of whatever speaks the buffer protocol for float32
-    in one dimension.
+    Those of torch that make tensors are no such functions: torch.as_tensor() may copy the elements,
+    one by one, and torch.asarray() takes the bytes of whatever speaks the buffer protocol for
+    float32 in one dimension.
     """
 
     __slots__ = ()
@@ -94,6 +104,11 @@ class Tensor(_ebb.Tensor):
         if is_other and copy is False:
             raise ValueError(f"{array.dtype} as {numpy.dtype(dtype)} needs a copy")
         return numpy.array(array, dtype) if is_other or copy else array
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), keywords=None):
+        keywords = {name: _with_torchs(value) for name, value in (keywords or {}).items()}
+        return function(*_with_torchs(tuple(arguments)), **keywords)
 
     def pin_memory(self, device=None):
         """This tensor if its pool is pinned, else a copy in pinned memory."""

@@ -647,6 +647,24 @@ class Numbers(Refused):
                     self.assertTrue(torch.equal(made, tensor.torch()), (make, name))
 
     @unittest.skipUnless(torch, "no torch")
+    def test_functions_of_torch_take_a_tensor_for_its_torch(self):
+        with ebb.Region() as region:
+            one, two = region.zeros((2, 3)), region.zeros((2, 3))
+            one.torch().fill_(1)
+            wanted = torch.ones(2, 3)
+            for made in (torch.add(one, two), torch.ones(2, 3) + two, torch.stack([two, one])[1],
+                         torch.cat((one, two))[:2], torch.nn.functional.relu(one),
+                         torch.add(torch.ones(2, 3), other=two)):
+                self.assertIs(type(made), torch.Tensor)
+                self.assertTrue(torch.equal(made, wanted), made)
+            self.assertEqual(tuple(torch.nn.Linear(3, 5)(one).shape), (2, 5))
+            torch.add(one, one, out=two)
+            self.assertEqual(two[1, 2], 2)
+            with self.assertRaisesRegex(RuntimeError, "size"):
+                torch.add(one, region.zeros(7))
+        self.assertRefused("EBB_E_STALE", torch.add, one, two)
+
+    @unittest.skipUnless(torch, "no torch")
     def test_the_host_has_one_cpu_whatever_its_number(self):
         with ebb.Region() as region:
             tensor = region.zeros(3)
