@@ -118,12 +118,13 @@ static int compare(bool all, char **paths, size_t path_count)
 int main(int argc, char **argv)
 {
     bool all = argc > 1 && !strcmp(argv[1], "--all");
+    bool asks = argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"));
     int first = all ? 2 : 1;
 
     said_begin();
-    if (first >= argc) {
-        fprintf(stderr, "usage: lanes [--all] TRACE...\n");
-        return 2;
+    if (first >= argc || argv[first][0] == '-') { // an option that is none is no trace either
+        fprintf(asks ? stdout : stderr, "usage: lanes [--all] TRACE...\n");
+        return said_end(asks ? 0 : 2, 1, "lanes");
     }
     return said_end(compare(all, argv + first, (size_t)(argc - first)), 1, "lanes");
 }

@@ -56,6 +56,21 @@ static void rows_of_sequences_and_keys_that_are_lost_are_a_failure(void **state)
     program_says("EBB_KEYS", "1 4 loop 2>&1 >/dev/full #", 2, "ebb-keys: not all");
 }
 
+static void whoever_asks_is_helped_and_whoever_errs_is_told(void **state)
+{
+    (void)state;
+    program_says("EBB_LANES", "-h", 0, "usage: lanes [--all] TRACE...\n");
+    program_says("EBB_LANES", "--help", 0, "usage: lanes [--all] TRACE...\n");
+    program_says("EBB_LANES", "--nosuch", 2, "usage: lanes [--all] TRACE...\n");
+    program_says("EBB_LANES", "--all --nosuch", 2, "usage: lanes [--all] TRACE...\n");
+    program_says("EBB_PLAN", "-h", 0, "-h, --help");
+    program_says("EBB_PLAN", "-x", 2, "ebb-plan: no option '-x' (--help tells more)\n");
+    program_says("EBB_CHURN", "-h", 0, "-h, --help");
+    program_says("EBB_CHURN", "--no", 2,
+                 "churn: option '--no' may be one of 4 (--help tells more)\n");
+    program_says("EBB_CHURN", "--as somebody --rounds 0", 2, "somebody: --rounds: not a number");
+}
+
 // A trace that does not say what it is has the name of its file.
 static void simulated_traces_have_names(void **state)
 {
@@ -99,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
         cmocka_unit_test(rows_of_sequences_and_keys_that_are_lost_are_a_failure),
+        cmocka_unit_test(whoever_asks_is_helped_and_whoever_errs_is_told),
         cmocka_unit_test(simulated_traces_have_names),
         cmocka_unit_test(another_failure_keeps_its_code),
     };
