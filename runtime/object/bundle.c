@@ -134,9 +134,10 @@ int input_list(struct input *input, struct ebb_tensor *const *sequences, size_t 
     struct object_place place = {.host = NULL};
     int64_t rows = 0, longest = 0;
     *input = (struct input){.packed = false};
-    if (count == 0 || !sequences)
-        return error_set(EBB_E_EMPTY, "a list of %zu sequences at %p", count,
-                         (const void *)sequences);
+    if (count == 0)
+        return error_set(EBB_E_EMPTY, "a list of no sequences");
+    if (!sequences)
+        return error_set(EBB_E_EMPTY, "a list of %zu sequences is NULL", count);
     for (size_t i = 0; i < count; i++) {
         if ((i == 0 || !is_tensor_of(place.host, sequences[i])) &&
             !tensor_find(sequences[i], &place))

@@ -132,8 +132,8 @@ static void lists_that_are_not_alike_are_refused(void **state) {
     list[1] = counting(court->child, SHAPE(0, 4, 2));
     list[2] = ebb_tensor_new_zeroed(court->child, INT64, SHAPE(3, 4, 2));
     court_note(court);
-    refuse_list(court, list, 0, EBB_E_EMPTY, "0 sequences");
-    refuse_list(court, NULL, 3, EBB_E_EMPTY, "3 sequences");
+    refuse_list(court, list, 0, EBB_E_EMPTY, "a list of no sequences");
+    refuse_list(court, NULL, 3, EBB_E_EMPTY, "a list of 3 sequences is NULL");
     refuse_list(court, list, 3, EBB_E_DTYPE, "sequence 2: int64, the first int32");
     list[2] = ebb_tensor_new(court->child, (struct ebb_dtype){EBB_INT, 32, 2}, SHAPE(3, 4, 2));
     court_note(court);
