@@ -131,11 +131,8 @@ static void forget(struct region *region, uint64_t serial) {
         cleanup_enlist_last(region, &region->door);
 }
 
-void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
+static void run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
     bool lost = false;
-    if (!region->cleanups || region->cleanups->serial < serial)
-        return;
-    region_begin_work(region);
     while (region->cleanups && region->cleanups->serial >= serial) {
         if (!lost && pool_is_lost(region->pool)) { /* maybe since one of them forked */
             lost = true;
@@ -150,7 +147,30 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
         if (result && !closed->failed++)
             closed->first_error = result;
     }
+}
+
+void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
+    if (!region->cleanups || region->cleanups->serial < serial)
+        return;
+    region_begin_work(region);
+    run_newer(region, serial, closed);
     region_end_work(region);
+}
+
+/* Those above that are at work already are so once. */
+void cleanup_run_below(struct region *region, struct region **at_work,
+                       struct ebb_closed *closed) {
+    if (!region->cleanups)
+        return;
+    for (struct region *at = region; at != *at_work; at = at->parent)
+        at->closing++;
+    *at_work = region;
+    run_newer(region, 0, closed);
+}
+
+void cleanup_end_work(const struct region *region, struct region **at_work) {
+    if (*at_work == region)
+        *at_work = region->parent;
 }
 
 int region_closed(const struct ebb_closed *closed) {

@@ -20,4 +20,13 @@ bool cleanup_is_lost(const struct ebb_cleanup *node);
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
+/*
+ * The same of all, while a region closes with those below it, from the bottom: what is above is not
+ * marked anew as at work for each of them. The region `at_work` is, and all above it; NULL: none
+ * is. This one is the same, or below. cleanup_end_work() follows when it ends, and when the last
+ * one has, region_end_work() of `at_work`.
+ */
+void cleanup_run_below(struct region *region, struct region **at_work, struct ebb_closed *closed);
+void cleanup_end_work(const struct region *region, struct region **at_work);
+
 #endif

@@ -378,15 +378,21 @@ static void give_pages(struct region *region, struct ebb_piece *arena, struct tr
     hold_sweep(region);
 }
 
-/* Closes a region that has no children; cleanups may open some. */
-static void close_one(struct region *region, struct ebb_closed *closed) {
+/* Cleanups may open children. */
+static void run_cleanups(struct region *region, struct region **at_work,
+                         struct ebb_closed *closed) {
+    while (region->cleanups) {
+        cleanup_run_below(region, at_work, closed);
+        region_close_children(region, closed);
+    }
+    cleanup_end_work(region, at_work);
+}
+
+/* Closes a region that has no children, and no cleanups any more. */
+static void close_one(struct region *region) {
     struct ebb_pool *pool = region->pool;
     const struct region *parent = region->parent;
     struct ebb_piece *arena = NULL;
-    while (region->cleanups) {
-        cleanup_run_newer(region, 0, closed);
-        region_close_children(region, closed);
-    }
     if (EBB_CHECK_FULL)
         region_check(region);
     struct track *track = region->track;
@@ -411,16 +417,17 @@ static void close_one(struct region *region, struct ebb_closed *closed) {
 
 /* Children first, without recursion: nesting may be deep. */
 void region_close(struct region *region, struct ebb_closed *closed) {
-    struct region *at = region, *parent;
-    for (;;) {
+    struct region *at = region, *at_work = NULL;
+    for (bool last = false; !last;) {
         while (at->children)
             at = at->children;
-        parent = at->parent;
-        close_one(at, closed);
-        if (at == region)
-            return;
+        struct region *parent = at->parent;
+        last = at == region;
+        run_cleanups(at, &at_work, closed);
+        close_one(at);
         at = parent;
     }
+    region_end_work(at_work);
 }
 
 int ebb_region_close_reporting(ebb_region handle, struct ebb_closed *report) {

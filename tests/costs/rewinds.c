@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rewinds.c - rewinds that must not cost more for each object where there are more of them, for
- * test_costs.py, which counts the instructions of counted_rewind(), or of a function of ebb's.
+ * rewinds.c - rewinds that must not cost more for each object where there are more of them, and
+ * closes for each region, for test_costs.py, which counts the instructions of counted_...(), or of
+ * a function of ebb's.
  *
  *   rewinds CASE COUNT
  */
@@ -102,12 +103,41 @@ static void rewind_a_little(size_t count) {
     pool_end(pool);
 }
 
+/* ---- regions that end, each in the one before, have cleanups */
+
+static int count_one(void *data) {
+    ++*(size_t *)data;
+    return 0;
+}
+
+COUNTED void counted_close(ebb_region region) {
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void close_a_chain(size_t count) {
+    ebb_pool *pool = POOL(.name = "chain");
+    struct ebb_cleanup *cleanups = calloc(count, sizeof *cleanups);
+    assert_non_null(cleanups);
+    size_t ran = 0;
+    ebb_region root = OPEN(.pool = pool), below = root;
+    for (size_t i = 0; i < count; i++) {
+        below = OPEN(.parent = below);
+        cleanups[i] = (struct ebb_cleanup){.run = count_one, .data = &ran};
+        assert_int_equal(ebb_cleanup_add(below, &cleanups[i]), 0);
+    }
+    counted_close(root);
+    assert_int_equal(ran, count);
+    free(cleanups);
+    pool_end(pool);
+}
+
 int main(int argc, char **argv) {
     static const struct costs_case cases[] = {
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_behind_the_attached", rewind_behind_the_attached},
         {"rewind_above_attached_views", rewind_above_attached_views},
         {"rewind_a_little", rewind_a_little},
+        {"close_a_chain", close_a_chain},
     };
     return play_case(cases, sizeof cases / sizeof *cases, argc, argv);
 }

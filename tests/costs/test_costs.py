@@ -72,6 +72,9 @@ class Linear(unittest.TestCase):
     def test_a_rewind_looks_at_each_region_below_once(self):
         self.check("rewind_above_a_chain", 300, program="EBB_COSTS_REWINDS")
 
+    def test_a_close_does_not_look_at_all_above_for_each_region_below(self):
+        self.check("close_a_chain", 300, program="EBB_COSTS_REWINDS")
+
     def test_a_rewind_does_not_look_for_each_object_behind_those_of_others(self):
         self.check("rewind_behind_the_attached", 500, program="EBB_COSTS_REWINDS")
 
