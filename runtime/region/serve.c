@@ -49,8 +49,18 @@ static struct track_slot *find_wandering(const struct track *track, uint32_t off
     return id < track->plan->slot_count && track_is_live(track, slot) ? slot : NULL;
 }
 
+/* What is there although many others were to have its place before now. */
+static struct track_slot *find_overdue(const struct track *track, uintptr_t addr) {
+    for (uint32_t i = 0; i < track->overdue_count; i++) {
+        struct track_slot *slot = &track->slots[track->overdue[i]];
+        if (slot->addr == addr && track_is_live(track, slot))
+            return slot;
+    }
+    return NULL;
+}
+
 /* Many slots may use one place in turn. No two of them live at once, so the live one is the latest
- * that was served. */
+ * that was served. Where many behind it were not, it is overdue by now. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     const struct plan *plan = track->plan;
     struct track_slot *expected = &track->slots[plan->order[track->passed]]; /* also while shut */
@@ -62,8 +72,11 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     uint32_t offset = (uint32_t)(distance / RANGE_GRANULE);
     if (track->wander.on)
         return find_wandering(track, offset);
-    for (uint32_t at = places_before(plan, offset, track_cursor(track)); at > 0; at--) {
+    uint32_t at = places_before(plan, offset, track_cursor(track));
+    for (uint32_t looks = 0; at > 0; at--, looks++) {
         struct track_slot *slot = &track->slots[plan->places[at - 1].slot];
+        if (looks == TRACK_FAR && find_overdue(track, addr))
+            return find_overdue(track, addr);
         if (slot->addr == addr && track_is_live(track, slot))
             return slot;
         if (slot->addr != addr || was_served(track, slot))

@@ -104,12 +104,51 @@ static void few_that_wander(size_t count) {
     take_few(count, 2);
 }
 
+/* ---- one place for many, of which the first is still there ---- */
+
+/* All but the last block of the place leave before the next one comes; or only the first one
+ * comes. Then one comes that stays, and has a place of its own. */
+static ebb_step take_turns(ebb_site *site, uint32_t count, void **last) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(ebb_region_release(step.region, *last), 0);
+        *last = ebb_step_alloc(step, 2 * BYTES, 64, 2 + i);
+        assert_non_null(*last);
+    }
+    assert_non_null(ebb_step_alloc(step, BYTES, 64, 1));
+    return step;
+}
+
+static __attribute__((noinline)) void counted_finds(ebb_region region, void *block, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ebb_region_block_bytes(region, block), 2 * BYTES);
+}
+
+static void find_before_many(size_t count) {
+    ebb_site *site = ebb_site_create(NULL);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        void *last = NULL;
+        ebb_step step = take_turns(site, (uint32_t)count, &last);
+        assert_int_equal(ebb_region_release(step.region, last), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    uint64_t hits = site_stats(site).hits;
+    void *first = NULL;
+    ebb_step step = take_turns(site, 1, &first);
+    counted_finds(step.region, first, count);
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(site_stats(site).hits - hits, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(int argc, char **argv) {
     static const struct costs_case cases[] = {
         {"merge_too_much", merge_too_much},
         {"plan_guesses", plan_guesses},
         {"few_in_order", few_in_order},
         {"few_that_wander", few_that_wander},
+        {"find_before_many", find_before_many},
     };
     return play_case(cases, sizeof cases / sizeof *cases, argc, argv);
 }

@@ -57,6 +57,9 @@ class Linear(unittest.TestCase):
     def test_a_place_that_many_blocks_had_costs_no_more_than_others(self):
         self.check("serve_pairs_at_two_places", 1000)
 
+    def test_a_block_is_found_however_many_were_to_have_its_place(self):
+        self.check("find_before_many", 300, program="EBB_COSTS_PLANS")
+
     def test_many_steps_at_once_do_not_wait_for_each_other(self):
         self.check("bear_in_one_parent", 300)
 
