@@ -195,7 +195,7 @@ static void play_one(uint64_t seed, ebb_pool *pool, uint32_t wild, uint64_t *all
     struct worker *workers[THREADS];
     pthread_t threads[THREADS];
     struct ebb_site_stats stats = {.size = sizeof stats};
-    stream_make(&dice, &stream);
+    stream_make(&dice, &stream, false);
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "model", .ring = RING,
                                                       .search_ns = seed % 2 ? 1000000 : 0));
     for (unsigned i = 0; i < THREADS; i++) {

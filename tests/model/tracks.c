@@ -18,14 +18,14 @@
 
 static struct plan *learn(struct dice *dice, const struct stream *stream, struct track *track,
                           ebb_region parent, unsigned kind, struct totals *totals) {
-    bool tenure = (kind & PLAY_PROMOTE) != 0;
-    stream_play(dice, stream, track, parent, false, kind & PLAY_PROMOTE, totals);
+    unsigned promotes = kind & (PLAY_PROMOTE | PLAY_KEEP);
+    stream_play(dice, stream, track, parent, false, promotes, totals);
     if (!(kind & PLAY_COARSE))
-        return plan_by_the_book(track->record, track->record_count, tenure);
+        return plan_by_the_book(track->record, track->record_count, kind);
     struct coarse_record coarse;
     struct plan *plan = NULL;
     if (coarse_make(&coarse, track->record, track->record_count))
-        plan = plan_by_the_book(coarse.record, coarse.count, tenure);
+        plan = plan_by_the_book(coarse.record, coarse.count, kind);
     if (plan)
         plan->coarse = true;
     coarse_drop(&coarse);
@@ -44,18 +44,26 @@ static void end_track(struct track *track, ebb_region memory) {
     assert_int_equal(ebb_region_close(memory), 0);
 }
 
+/* Some steps repeat to the letter, or nearly so: between others, and several in a row. */
+static uint32_t wildness(struct dice *dice, bool repeats, uint32_t wild) {
+    if (repeats ? !dice_chance(dice, 4) : dice_chance(dice, 4))
+        return 0;
+    return repeats ? 1 : wild;
+}
+
 /* The track follows a plan of another step than before. */
 static void play_plan(struct dice *dice, struct track *track, ebb_region parent, unsigned kind,
                       uint32_t wild, struct totals *totals) {
     static struct stream stream, mutant;
-    stream_make(dice, &stream);
+    stream_make(dice, &stream, (kind & PLAY_TABLES) != 0);
     struct plan *plan = learn(dice, &stream, track, parent, kind, totals);
     assert_true(plan || (kind & PLAY_COARSE)); /* too many are small */
     assert_int_equal(track_follow(track, plan), 0);
     plan_drop(plan);
     short_of_memory = dice_chance(dice, SHORT_EVERY);
+    bool repeats = (kind & PLAY_TABLES) || dice_chance(dice, 2);
     for (int i = 0; plan && i < REPLAYS; i++) {
-        stream_mutate(dice, &stream, &mutant, wild);
+        stream_mutate(dice, &stream, &mutant, wildness(dice, repeats, wild));
         stream_play(dice, &mutant, track, parent, true, kind, totals);
     }
     short_of_memory = false;
@@ -100,7 +108,7 @@ static void a_step_that_repeats_is_served_from_its_plan(void **state) {
         struct dice dice = {seed, seed};
         ebb_region memory;
         struct track *track = make_track(&memory);
-        stream_make(&dice, &stream);
+        stream_make(&dice, &stream, seed % 2);
         struct plan *plan = learn(&dice, &stream, track, stage->root, 0, &totals);
         assert_int_equal(track_follow(track, plan), 0);
         plan_drop(plan);
@@ -130,6 +138,26 @@ static void steps_that_promote_never_overlap(void **state) {
     struct stage *stage = *state;
     struct totals totals = play(stage->root, PLAY_PROMOTE | PLAY_RESIZE | PLAY_ABANDON, 5);
     assert_true(totals.hits && totals.born && totals.guests);
+}
+
+static void steps_that_keep_the_same_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_KEEP, 2);
+    assert_true(totals.hits && totals.born);
+    totals = play(stage->root, PLAY_KEEP | PLAY_RESIZE | PLAY_REMOTE, 3);
+    assert_true(totals.hits && totals.born);
+}
+
+static void steps_along_tables_never_overlap(void **state) {
+    static const unsigned kinds[] = {
+        0, PLAY_KEEP, PLAY_KEEP | PLAY_ABANDON, PLAY_KEEP | PLAY_REMOTE, PLAY_PROMOTE,
+        PLAY_RESIZE | PLAY_STOP, PLAY_LIMIT,
+    };
+    struct stage *stage = *state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct totals totals = play(stage->root, PLAY_TABLES | kinds[k], 1);
+        assert_true(totals.hits > totals.allocations / 10);
+    }
 }
 
 static void steps_that_are_stopped_never_overlap(void **state) {
@@ -166,6 +194,8 @@ int main(void) {
         STAGED(steps_with_mistakes_never_overlap),
         STAGED(wild_steps_never_overlap),
         STAGED(steps_that_promote_never_overlap),
+        STAGED(steps_that_keep_the_same_never_overlap),
+        STAGED(steps_along_tables_never_overlap),
         STAGED(steps_that_are_stopped_never_overlap),
         STAGED(remote_releases_never_overlap),
         STAGED(coarse_plans_never_overlap),

@@ -38,8 +38,9 @@ uint64_t dice_roll(struct dice *dice);
 uint32_t dice_below(struct dice *dice, uint32_t n);
 bool dice_chance(struct dice *dice, uint32_t one_in);
 
-/* A random step: nested, queued or in no order; with or without keys. */
-void stream_make(struct dice *dice, struct stream *stream);
+/* A random step: nested, queued or in no order; with or without keys, or such as goes along tables
+ * where it repeats (region/due.c). */
+void stream_make(struct dice *dice, struct stream *stream, bool suits_tables);
 
 /* The same step with mistakes: `wild` of 16 events. */
 void stream_mutate(struct dice *dice, const struct stream *from, struct stream *to, uint32_t wild);
@@ -54,6 +55,8 @@ enum play_kind {
     PLAY_ABANDON = 16, /* some steps end by the close of their region alone */
     PLAY_COARSE = 32,  /* the plan is one without small blocks */
     PLAY_LIMIT = 64,   /* planned steps get hardly any pages beside the arena */
+    PLAY_KEEP = 128,   /* some blocks, always the same, are promoted at the end */
+    PLAY_TABLES = 256, /* steps are those that suit tables */
 };
 
 struct totals {
@@ -66,7 +69,7 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
                  ebb_region parent, bool serve, unsigned kind, struct totals *totals);
 
 /* A plan from the track's record, made the obvious way; NULL if there is nothing to plan. */
-struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count, bool tenure);
+struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count, unsigned kind);
 
 /* Ends the process and says how to replay this. */
 void play_fail(const struct dice *dice, const char *what);

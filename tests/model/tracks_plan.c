@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define GUEST_EVERY 5
+#define GUEST_SELDOM 60 /* where births are no stops of a step, as what a guest does is */
 
 static bool is_placed(const struct record_entry *entry) {
     return !entry->survived && entry->bytes <= PLAN_ROOM_MOST &&
@@ -83,7 +84,9 @@ static void order_releases(struct plan *plan, const struct record_entry *record,
     order[plan->order_count] = plan->slot_count;
 }
 
-struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count, bool tenure) {
+struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count, unsigned kind) {
+    uint32_t guest_every = kind & PLAY_TABLES ? GUEST_SELDOM : GUEST_EVERY;
+    bool tenure = (kind & (PLAY_PROMOTE | PLAY_KEEP)) != 0;
     uint32_t height = 1, keyed = 0;
     if (!count)
         return NULL;
@@ -102,7 +105,7 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
         keyed |= record[i].key;
         keys[i] = i;
         slots[i].tenured = tenure && record[i].survived;
-        slots[i].guest = tenure && is_placed(&record[i]) && i % GUEST_EVERY == 0;
+        slots[i].guest = tenure && is_placed(&record[i]) && i % guest_every == 0;
         slots[i].offset = granules(&record[i]);
         if (!is_placed(&record[i]) || slots[i].guest)
             continue;

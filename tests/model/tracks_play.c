@@ -13,6 +13,8 @@ void play_fail(const struct dice *dice, const char *what) {
     abort();
 }
 
+#define KEPT_EVERY 7 /* one in so many blocks is always promoted at the end, if it is there */
+
 struct block {
     unsigned char *at; /* NULL: not alive */
     uint32_t bytes, fill;
@@ -209,6 +211,16 @@ static void play_beside(struct step *step, uint32_t blocks, unsigned kind) {
         play_resize(step, block);
 }
 
+/* One after the other, from anywhere on. */
+static void play_keep(struct step *step, uint32_t blocks) {
+    uint32_t from = blocks ? dice_below(step->dice, blocks) : 0;
+    for (uint32_t i = 0; i < blocks; i++) {
+        struct block *block = &step->blocks[(from + i) % blocks];
+        if (block->at && (from + i) % blocks % KEPT_EVERY == 0)
+            play_promote(step, block);
+    }
+}
+
 static void check_all(struct step *step) {
     for (uint32_t i = 0; i < 2 * STREAM_MOST; i++)
         PLAY_DEMAND(step->dice, !step->blocks[i].at || is_whole(&step->blocks[i]));
@@ -273,6 +285,8 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
         totals->allocations += event->alloc;
     }
     totals->steps++;
+    if (kind & PLAY_KEEP)
+        play_keep(&step, stream->blocks);
     check_all(&step);
     if (!(kind & PLAY_ABANDON) || !dice_chance(dice, 4)) {
         track_finish(track, &seen);

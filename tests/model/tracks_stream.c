@@ -32,27 +32,50 @@ static uint32_t any_size(struct dice *dice) {
     }
 }
 
-static void add_alloc(struct dice *dice, struct stream *stream, uint32_t key) {
+/* Of one stream. */
+struct shape {
+    uint32_t length, most; /* events; alive at once */
+    uint32_t times;        /* as large as others' blocks */
+    uint32_t keys;         /* that take turns; 0: none */
+    uint32_t keyless;      /* one in so many has no key */
+};
+
+static void add_alloc(struct dice *dice, struct stream *stream, const struct shape *shape) {
     struct event *event = &stream->events[stream->count++];
     uint32_t align = dice_chance(dice, 8) ? (uint32_t)1 << dice_below(dice, 13) : 16;
-    *event = (struct event){true, stream->blocks++, any_size(dice), align, key};
+    bool keyed = shape->keys && !dice_chance(dice, shape->keyless);
+    uint32_t key = keyed ? 1 + stream->blocks % shape->keys : 0;
+    *event = (struct event){true, stream->blocks++, any_size(dice) * shape->times, align, key};
 }
 
 static void add_release(struct stream *stream, uint32_t number) {
     stream->events[stream->count++] = (struct event){.number = number};
 }
 
-void stream_make(struct dice *dice, struct stream *stream) {
+/* Some have one key for each block, and lead far ahead. */
+static struct shape shape_make(struct dice *dice) {
+    static const uint32_t keys[] = {0, 0, 12, STREAM_MOST};
+    struct shape shape = {.most = 1 + dice_below(dice, 60), .times = 1};
+    shape.keys = keys[dice_below(dice, sizeof keys / sizeof *keys)];
+    shape.length = 20 + dice_below(dice, dice_chance(dice, 4) ? 1500 : 200);
+    shape.keyless = dice_chance(dice, 2) ? UINT32_MAX : 2 + dice_below(dice, 6);
+    return shape;
+}
+
+/* No keys, many slots, and little in tables beside them. */
+static struct shape shape_of_tables(struct dice *dice) {
+    return (struct shape){.length = 80 + dice_below(dice, 200), .most = 10 + dice_below(dice, 50),
+                          .times = 40};
+}
+
+void stream_make(struct dice *dice, struct stream *stream, bool suits_tables) {
     uint32_t alive[STREAM_MOST], count = 0, order = dice_below(dice, 3);
-    uint32_t length = 20 + dice_below(dice, dice_chance(dice, 4) ? 1500 : 200);
-    uint32_t most = 1 + dice_below(dice, 60), keys = dice_chance(dice, 2) ? 12 : 0;
-    uint32_t keyless = 2 + dice_below(dice, 6); /* one in so many has no key */
+    const struct shape shape = suits_tables ? shape_of_tables(dice) : shape_make(dice);
     stream->count = stream->blocks = 0;
-    while (stream->count < length) {
-        if (count < most && (!count || dice_chance(dice, 2))) {
+    while (stream->count < shape.length) {
+        if (count < shape.most && (!count || dice_chance(dice, 2))) {
             alive[count++] = stream->blocks;
-            add_alloc(dice, stream, keys && !dice_chance(dice, keyless) ? 1 + stream->blocks % keys
-                                                                        : 0);
+            add_alloc(dice, stream, &shape);
             continue;
         }
         uint32_t at = order == 0 ? count - 1 : order == 1 ? 0 : dice_below(dice, count);
@@ -91,6 +114,13 @@ static void change_alloc(struct dice *dice, struct event *event, struct stream *
     }
 }
 
+/* A step of keys leaves out what comes next, however much that is, or begins anew. */
+static uint32_t elsewhere(struct dice *dice, uint32_t at, uint32_t end) {
+    if (dice_chance(dice, 4))
+        return dice_below(dice, at + 1);
+    return at + dice_below(dice, (end - at) / (1 + dice_below(dice, 8)) + 1);
+}
+
 void stream_mutate(struct dice *dice, const struct stream *from, struct stream *to,
                    uint32_t wild) {
     struct late late = {.after = 0};
@@ -100,6 +130,10 @@ void stream_mutate(struct dice *dice, const struct stream *from, struct stream *
     for (uint32_t i = 0; i < end && to->count + 4 < STREAM_MOST; i++) {
         struct event event = from->events[i];
         bool wrong = dice_below(dice, 16) < wild && dice_chance(dice, 3);
+        if (wrong && event.key && dice_chance(dice, 3)) {
+            i = elsewhere(dice, i, end);
+            continue;
+        }
         if (wrong && event.alloc) {
             change_alloc(dice, &event, to);
         } else if (wrong && dice_chance(dice, 2)) {
