@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_symbols.py LIBRARY MAP INCLUDE_DIR - what libebb.so shows to the programs that load it.
+"""check_symbols.py LIBRARY MAP INCLUDE_DIR [laid_out] - what libebb.so shows to who loads it.
 
 The version script, the public headers and the library itself must name the same functions, and
 nothing of the jemalloc inside may be seen from outside. And what would make pages of the library
-resident that nobody needs: what its compiler adds, and another order of its parts. TAP.
+resident that nobody needs: what its compiler adds, and another order of its parts; and where the
+linker lays it out (runtime/layout.ld), constants beside what only unwinding reads. TAP.
 """
 
 import pathlib
@@ -70,7 +71,21 @@ def dynamic(library, tag):
     return re.findall(pattern, run("readelf", "-dW", library))
 
 
-def cases(library, version_map, folder):
+def segments(library):
+    """The sections of each segment that is loaded."""
+    text = run("readelf", "-lW", library)
+    kinds = re.findall(r"^  ([A-Z_]+) +0x", text, re.MULTILINE)
+    rows = re.findall(r"^   \d\d +(.*)$", text, re.MULTILINE)
+    return [set(row.split()) for kind, row in zip(kinds, rows) if kind == "LOAD"]
+
+
+def beside_constants(library):
+    """What is loaded with them and has no use for who runs the code."""
+    [constants] = [names for names in segments(library) if ".rodata" in names]
+    return sorted(constants & {".eh_frame", ".eh_frame_hdr", ".text"})
+
+
+def cases(library, version_map, folder, laid_out):
     seen, listed = exports(library), mapped(version_map)
     allocators = [name for name in seen
                   if name in ALLOCATORS or re.match(r"_?_?je_|_Zn|_Zd|jemalloc", name)]
@@ -88,14 +103,17 @@ def cases(library, version_map, folder):
                                                          if re.match(compilers, name)]
     end = max(where[name] for name in STEPS)
     yield "what_steps_run_is_in_front_of_the_rest", [name for name in BEHIND if where[name] < end]
+    if laid_out:
+        yield "constants_lie_beside_nothing_that_only_unwinding_reads", beside_constants(library)
     soname = dynamic(library, "SONAME")
     yield "library_is_called_libebb_so_0", [] if soname == ["libebb.so.0"] else soname or ["none"]
 
 
 def main():
-    if len(sys.argv) != 4:
-        sys.exit("usage: check_symbols.py LIBRARY MAP INCLUDE_DIR")
-    todo = list(cases(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])))
+    if len(sys.argv) not in (4, 5):
+        sys.exit("usage: check_symbols.py LIBRARY MAP INCLUDE_DIR [laid_out]")
+    todo = list(cases(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]),
+                      "laid_out" in sys.argv[4:]))
     print(f"1..{len(todo)}")
     for number, (name, wrong) in enumerate(todo, 1):
         print(f"{'not ok' if wrong else 'ok'} {number} - {name}")
