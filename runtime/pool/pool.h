@@ -141,7 +141,7 @@ void pool_check_locked(const struct ebb_pool *pool);
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained, struct growth *growth);
 
-/* True if it has as many hot pages that nobody has now, or no limit. Any thread. */
+/* True if so many bytes have room in hot pages that nobody has now, in one piece. Any thread. */
 bool pool_can_spare(struct ebb_pool *pool, size_t bytes);
 
 /* Pages that its limit, or slot, leaves beside those of regions, if all others are given back. */

@@ -19,7 +19,7 @@
 
 bool pool_can_spare(struct ebb_pool *pool, size_t bytes) {
     pthread_mutex_lock(&pool->lock);
-    bool can = !pool->limit_reserved || bytes <= pool->pages.hot_bytes;
+    bool can = fit_find(&pool->pages.hot, bytes) != NULL;
     pthread_mutex_unlock(&pool->lock);
     return can;
 }

@@ -5,7 +5,13 @@
  *     slots, by birth   |0 0 0|1 1|2|3 3 3 3|   section: grows where a release came between
  *     lives             [lower, upper)          upper: section of the first birth after the release
  *
- * All that is needed meanwhile lies in one region, which is closed at the end. Invariant: no plan
+ * All that is needed meanwhile is one block of a region that is closed at the end:
+ *
+ *     buffers | offsets | workspace of solving and proof      | numbers
+ *                       | list | scratch: between these calls |
+ *
+ * It makes nothing resident that stays: it lies in pages that the step has left in one piece, if
+ * there is such a piece, else in the pool for what is learnt, which keeps few. Invariant: no plan
  * leaves before packing_is_valid() has agreed to its places; that it does not is a bug in ebb.
  *
  * Refuses heights above what was allowed or what offsets of slots can say (EBB_E_SIZE).
@@ -22,62 +28,60 @@ struct packing_desk {
     struct packing_buffer *buffers; /* placed slots, by number */
     uint32_t *numbers;              /* of the slots that they are */
     uint64_t *offsets;
-    struct ordered *list, *scratch; /* as long as all slots */
     void *workspace;
+    struct ordered *list, *scratch; /* as long as all slots; in the workspace */
     struct packing_result result;
     bool apart; /* what stays to the end has places of its own */
 };
 
 #define APART_PART 8u /* of its height a plan may be higher for that */
 
-static bool desk_fill(struct packing_desk *desk, size_t placed, size_t slots) {
-    size_t bytes;
-    if (!packing_workspace_bytes(placed, &bytes))
-        return false;
-    desk->buffers =
-        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->buffers, EBB_UNIT);
-    desk->numbers =
-        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->numbers, EBB_UNIT);
-    desk->offsets =
-        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->offsets, EBB_UNIT);
-    desk->list = ebb_region_alloc_array(desk->memory, slots, sizeof *desk->list, EBB_UNIT);
-    desk->scratch = ebb_region_alloc_array(desk->memory, slots, sizeof *desk->scratch, EBB_UNIT);
-    desk->workspace = ebb_region_alloc(desk->memory, bytes, EBB_UNIT);
-    return desk->buffers && desk->numbers && desk->offsets && desk->list && desk->scratch &&
-           desk->workspace;
-}
-
-/* Bytes of all that. */
-static bool desk_bytes(const struct draft *draft, size_t *bytes) {
-    const struct packing_desk *desk;
-    size_t each = sizeof *desk->buffers + sizeof *desk->numbers + sizeof *desk->offsets;
+/* Of the workspace, which has two lists as well. */
+static bool workspace_bytes(const struct draft *draft, size_t *bytes) {
+    size_t lists = (size_t)2 * draft->count * sizeof(struct ordered);
     if (!packing_workspace_bytes(draft->placed, bytes))
         return false;
-    *bytes += draft->placed * each + (size_t)2 * draft->count * sizeof *desk->list;
+    *bytes = size_align(size_larger(*bytes, lists), sizeof(uint64_t));
     return true;
 }
 
-static bool desk_open_in(struct packing_desk *desk, const struct draft *draft, ebb_pool *pool) {
-    *desk = (struct packing_desk){.memory = {NULL, 0}};
-    if (!pool)
-        return false;
-    desk->memory = pool == draft->desk
-        ? region_open_uncounted("packing", pool)
-        : ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
-    if (!ebb_region_is_open(desk->memory))
-        return false;
-    if (desk_fill(desk, draft->placed, draft->count))
-        return true;
-    ebb_region_close(desk->memory);
-    return false;
+static size_t desk_bytes(const struct draft *draft, size_t workspace) {
+    const struct packing_desk *desk;
+    return draft->placed * (sizeof *desk->buffers + sizeof *desk->offsets +
+                            sizeof *desk->numbers) + workspace;
 }
 
 /* In hot pages of the program's pool; what it has counted, and its limit, are for its own. */
+static void *take_hot(ebb_pool *pool, size_t bytes, ebb_region *memory) {
+    if (!pool || !pool_can_spare(pool, bytes))
+        return NULL;
+    *memory = region_open_uncounted("packing", pool);
+    if (!ebb_region_is_open(*memory))
+        return NULL;
+    void *block = ebb_region_alloc(*memory, bytes, EBB_UNIT);
+    if (!block)
+        ebb_region_close(*memory);
+    return block;
+}
+
 static bool desk_open(struct packing_desk *desk, const struct draft *draft) {
-    size_t bytes;
-    bool fits = draft->desk && desk_bytes(draft, &bytes) && pool_can_spare(draft->desk, bytes);
-    return (fits && desk_open_in(desk, draft, draft->desk)) ||
-           desk_open_in(desk, draft, plan_pool());
+    size_t workspace;
+    *desk = (struct packing_desk){.memory = {NULL, 0}};
+    if (!workspace_bytes(draft, &workspace))
+        return false;
+    size_t bytes = desk_bytes(draft, workspace);
+    char *block = take_hot(draft->desk, bytes, &desk->memory);
+    if (!block)
+        block = plan_pool_take("packing", bytes, &desk->memory);
+    if (!block)
+        return false;
+    desk->buffers = (struct packing_buffer *)(void *)block;
+    desk->offsets = (uint64_t *)(void *)(desk->buffers + draft->placed);
+    desk->workspace = desk->offsets + draft->placed;
+    desk->list = desk->workspace;
+    desk->scratch = desk->list + draft->count;
+    desk->numbers = (uint32_t *)(void *)((char *)desk->workspace + workspace);
+    return true;
 }
 
 /* ---- lives ---- */

@@ -64,6 +64,30 @@ static uint64_t cached(void) {
     return pool_stats_of(plan_pool()).cached;
 }
 
+/* Not in one piece, that is, as much as planning needs. */
+static void making_a_plan_takes_no_pages_that_steps_did_not_have(void **state) {
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.name = "small"));
+    ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.name = "root", .pool = pool));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "small"));
+    assert_true(pool && site && ebb_region_is_open(root));
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin_under(site, root, 0);
+        for (int block = 0; block < BLOCKS; block++) {
+            void *taken = ebb_region_alloc(step.region, 64, 16);
+            assert_int_equal(ebb_region_release(step.region, taken), 0);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(stats.plans > 0);
+    assert_true(pool_stats_of(pool).reserved.peak <= 64 * KIB);
+    assert_true(cached() <= SPARE);
+    assert_int_equal(ebb_region_close(root), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
 static void take(ebb_site *site, int blocks) {
     ebb_step step = ebb_step_begin(site, 0);
     for (int i = 0; i < blocks; i++)
@@ -431,6 +455,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_first_site_opens_few_addresses),
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
+        cmocka_unit_test(making_a_plan_takes_no_pages_that_steps_did_not_have),
         cmocka_unit_test(what_the_next_record_would_need_is_little_or_goes_with_the_site),
         cmocka_unit_test(a_short_step_after_a_long_one_is_recorded_in_little_memory),
         cmocka_unit_test(a_record_says_how_many_had_come_when_a_block_went),
