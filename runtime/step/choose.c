@@ -45,6 +45,13 @@ static bool is_of_tag(const struct course *course, uint64_t tag) {
     return course->tag == tag && !course->kind.count && course->steps;
 }
 
+/* An entry that nothing was written to, or that is free again. */
+static struct course *add_entry(struct ebb_site *site) {
+    struct course *course = &site->courses[site->course_count++];
+    *course = (struct course){.plan = NULL};
+    return course;
+}
+
 /* An entry for another tag; NULL: there is none. */
 static struct course *take_free(struct ebb_site *site) {
     for (unsigned i = 0; i < site->course_count; i++)
@@ -52,7 +59,7 @@ static struct course *take_free(struct ebb_site *site) {
             return &site->courses[i];
     if (site->course_count - site->kind_count == SITE_TAGS)
         return NULL;
-    return &site->courses[site->course_count++];
+    return add_entry(site);
 }
 
 static struct course *find_tag(struct ebb_site *site, uint64_t tag) {
@@ -97,7 +104,7 @@ static void forget_past(const struct ebb_site *site, const struct course *course
 static struct course *take_entry(struct ebb_site *site) {
     if (site->kind_count < SITE_KINDS) {
         site->kind_count++;
-        return &site->courses[site->course_count++];
+        return add_entry(site);
     }
     for (unsigned i = 0; i < site->course_count; i++) {
         struct course *course = &site->courses[i];

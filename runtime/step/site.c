@@ -32,9 +32,10 @@ static int check_options(const struct ebb_site_options *options) {
 #define SITE_BYTES ((size_t)16 << 10) /* a site, some lanes, their tracks */
 
 static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_options *options) {
-    struct ebb_site *site = ebb_region_alloc_zeroed(memory, sizeof *site, EBB_UNIT);
+    struct ebb_site *site = ebb_region_alloc(memory, sizeof *site, EBB_UNIT);
     if (!site)
         return NULL;
+    memset(site, 0, offsetof(struct ebb_site, courses));
     pthread_mutex_init(&site->lock, NULL); /* never fails here: default attributes */
     site->memory = memory;
     ring_prepare(site);

@@ -152,7 +152,6 @@ struct ebb_site {
     uint64_t lost_steps; /* of these: in a child of a fork, opened by other threads of the parent */
     uint64_t begun, crowded; /* count of steps so far; and when the last one met another */
     uint64_t met; /* the same, when one that met another site's in the pool ended last */
-    struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* in use; of these, courses of kinds */
     struct course *newest; /* the course of the last step */
     struct ebb_site_stats stats;
@@ -163,6 +162,7 @@ struct ebb_site {
     struct searcher *searcher; /* NULL: none yet */
     _Atomic(void *) served;    /* scope_server's; NULL: nothing yet */
     char name[REGION_NAME_BYTES];
+    struct course courses[SITE_COURSES]; /* those in use: the others cost no memory */
 };
 
 /* ---- site.c ---- */
