@@ -83,6 +83,8 @@ static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
     struct totals totals = {0};
     uint64_t seed = fresh_seed();
     uint64_t most = number_from("EBB_TRACK_ALLOCATIONS", ALLOCATIONS_EACH);
+    if (kind & PLAY_TABLES) /* large ones, which take long to fill */
+        most /= 4;
     while (totals.allocations < most) {
         struct dice dice = {seed, seed};
         play_one(&dice, parent, kind, wild, &totals);
