@@ -291,8 +291,11 @@ static bool are_words(const struct way *way, const struct ranks *ranks,
            !ranks->strides && ranks->step == (int64_t)sizeof(uint64_t);
 }
 
-/* Of a list: 0, its tensors are blocks of their own. */
+/* Of a list: 0, its tensors are blocks of their own. Beside rows of no bytes sizes may be anything,
+ * and their product more than there are numbers. */
 static size_t result_bytes(const struct bundle *to, const struct row *row) {
+    if (!row->bytes)
+        return 0;
     if (to->form == BUNDLE_RAGGED)
         return (size_t)to->offsets[to->count] * row->bytes;
     if (to->form == BUNDLE_LIST)

@@ -439,6 +439,20 @@ static void sizes_beside_a_zero_may_be_anything(void **state) {
     assert_shape(ebb_packed_pad(stage->root, packed, NULL), SHAPE(3, 2, 0, huge, huge));
 }
 
+/* So may their product, which no number holds. */
+static void lengths_of_rows_without_bytes_may_be_any_product(void **state) {
+    struct stage *stage = *state;
+    const int64_t huge = (int64_t)1 << 62;
+    struct ebb_tensor *list[8] = {counting(stage->root, SHAPE(huge, 0))};
+    for (int i = 1; i < 8; i++)
+        list[i] = counting(stage->root, SHAPE(0, 0));
+    assert_shape(ebb_sequences_pad(stage->root, list, 8, NULL), SHAPE(huge, 8, 0));
+    struct ebb_ragged *ragged = ebb_sequences_join(stage->root, list, 8);
+    assert_non_null(ragged);
+    assert_shape(ragged->data, SHAPE(huge, 0));
+    assert_shape(ebb_ragged_pad(stage->root, ragged, NULL), SHAPE(huge, 8, 0));
+}
+
 /* Nothing is written where there is nothing. */
 static void a_packed_sequence_of_none_is_read_to_nowhere(void **state) {
     struct stage *stage = *state;
@@ -486,6 +500,7 @@ int main(void) {
         STAGED(sequences_go_from_every_form_to_every_form),
         STAGED(large_results_are_right_too),
         STAGED(sizes_beside_a_zero_may_be_anything),
+        STAGED(lengths_of_rows_without_bytes_may_be_any_product),
         STAGED(a_packed_sequence_of_none_is_read_to_nowhere),
         STAGED(limits_that_refuse_any_block_leave_no_trace),
     };
