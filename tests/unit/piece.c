@@ -4,14 +4,13 @@
  * splitting and absorbing keep the chain of addresses, and stores give batches they do not need
  * to each other.
  */
+#include "kit/slow.h"
 #include "kit/test.h"
 
 #include "base/os.h"
 #include "pool/range.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 static bool refuse_pieces(enum os_acquisition what) {
     return what != OS_PIECES;
@@ -182,8 +181,6 @@ static void batches_beyond_those_kept_go_to_other_stores(void **state) {
     piece_forget_all(&other);
 }
 
-static unsigned waited; /* threads that did not end while the system worked */
-
 static void *take_many(void *unused) {
     struct piece_store store = {0};
     for (unsigned i = 0; i < 3 * PIECES_PER_BATCH; i++)
@@ -192,26 +189,12 @@ static void *take_many(void *unused) {
     return unused;
 }
 
-/* The system takes its time: until another thread has had pieces, or for seconds. */
-static int give_back_slowly(void *addr, size_t bytes) {
-    static pthread_t thread;
-    static bool is_there;
-    struct timespec until;
-    if (!is_there)
-        assert_int_equal(pthread_create(&thread, NULL, take_many, NULL), 0);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 5;
-    is_there = pthread_timedjoin_np(thread, NULL, &until) != 0;
-    waited += is_there;
-    return waited ? -1 : real_os.give_back(addr, bytes);
-}
-
 static void nobody_waits_while_the_system_takes_pages(void **state) {
     size_t most = PIECES_BATCH_BYTES;
     take_many(NULL);
-    os.give_back = give_back_slowly;
+    slow_begin(take_many);
     assert_false(piece_trim(0, &most));
-    assert_int_equal(waited, 0);
+    assert_int_equal(slow_end(), 0);
     assert_int_equal(most, 0);
 }
 

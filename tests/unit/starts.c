@@ -3,13 +3,11 @@
  * starts.c - stores of start maps: what was given back is used again, what a store need not keep
  * goes to others, and to the system when it is trimmed.
  */
+#include "kit/slow.h"
 #include "kit/test.h"
 
 #include "base/os.h"
 #include "pool/starts.h"
-
-#include <pthread.h>
-#include <time.h>
 
 enum { CLASSES = STARTS_CLASSES, ROUNDS = 1000, KEPT = 2, MANY = 1000 };
 
@@ -64,9 +62,6 @@ static void no_more_is_trimmed_than_was_asked_for(void **state) {
     assert_true(starts_trim(0, &most));
 }
 
-static struct os_table real_os;
-static unsigned waited; /* threads that did not end while the system worked */
-
 static void *take_one(void *unused) {
     struct starts_store store = {0};
     assert_int_not_equal(starts_take(&store, STARTS_WINDOW), 0);
@@ -74,30 +69,14 @@ static void *take_one(void *unused) {
     return unused;
 }
 
-/* The system takes its time: until another thread has had a map, or for seconds. */
-static int give_back_slowly(void *addr, size_t bytes) {
-    static pthread_t thread;
-    static bool is_there;
-    struct timespec until;
-    if (!is_there)
-        assert_int_equal(pthread_create(&thread, NULL, take_one, NULL), 0);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 5;
-    is_there = pthread_timedjoin_np(thread, NULL, &until) != 0;
-    waited += is_there;
-    return waited ? -1 : real_os.give_back(addr, bytes);
-}
-
 static void nobody_waits_while_the_system_takes_pages(void **state) {
     struct starts_store store = {0};
     size_t most = 2 * BATCH_BYTES;
     take_many(&store);
     starts_give_up(&store);
-    real_os = os;
-    os.give_back = give_back_slowly;
+    slow_begin(take_one);
     assert_false(starts_trim(0, &most));
-    os.give_back = real_os.give_back;
-    assert_int_equal(waited, 0);
+    assert_int_equal(slow_end(), 0);
     assert_int_equal(most, 0);
 }
 
@@ -113,7 +92,7 @@ static void what_the_system_refuses_stays(void **state) {
     take_many(&store);
     uint32_t first = store.first;
     starts_give_up(&store);
-    real_os = os;
+    const struct os_table real_os = os;
     os.give_back = give_nothing_back;
     assert_false(starts_trim(0, &most));
     os.give_back = real_os.give_back;
